@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core install demo test test-training test-podman newest interchange simulations check lint types layers doctests bench docs clean
+.PHONY: help core install demo test test-training test-podman newest interchange simulations check lint complexity types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,11 +61,15 @@ interchange: .interchange/.ready ## Other programs' packages, for the tests of t
 	$(BIN)/python tools/interchange_environment.py .interchange
 	@touch $@
 
-check: lint types layers doctests ## Lint, types, layers, doctests
+check: lint complexity types layers doctests ## Lint, complexity, types, layers, doctests
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+complexity: install ## No function above 20 by radon: comprehensions and conditional expressions count
+	$(BIN)/radon cc src/proctor --min D --show-complexity > $(VENV)/complexity.txt
+	@! grep . $(VENV)/complexity.txt
 
 types: install
 	$(BIN)/mypy

@@ -27,11 +27,20 @@ import numpy as np
 
 from proctor.audits import ALL, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import generator
-from proctor.judges.embedded import Held, Recipe, beside_best, out_of_fold_each, read_rated, scores_of, split_encounters
 from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.runs import Store, import_systems
 from proctor.stats import Contrast, Estimate, Sampled, average, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
+from proctor.tasks.mediqa_eval.methods.embedded import (
+    Held,
+    Recipe,
+    beside_best,
+    out_of_fold_each,
+    read_rated,
+    scores_of,
+    split_encounters,
+)
+from proctor.tasks.mediqa_eval.ratings import RATINGS
 
 LANGUAGES = ("en", "zh")
 
@@ -59,7 +68,7 @@ def stored(folder: Path, file: Path) -> Store:
     """The task's answers and ratings in a store."""
     benchmark = READER.load(folder)
     store = Store(file)
-    recorded = READER.read_ratings(folder / "ratings.csv", benchmark)
+    recorded = RATINGS.read_ratings(folder / "ratings.csv", benchmark)
     asyncio.run(import_systems(store, benchmark, recorded, condition="video"))
     return store
 

@@ -32,7 +32,10 @@ from proctor import api
 from proctor.audits import CorrelationSettings, MetricScores, RatingCells
 from proctor.core import generator, read_yaml
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded import (
+from proctor.results import people_ratings, rated_cases, similarity_scores
+from proctor.stats import Floats, contrast, mean_interval
+from proctor.tasks.mediqa_eval import READER, SCHEME
+from proctor.tasks.mediqa_eval.methods.embedded import (
     EmbeddedJudge,
     RatedAnswers,
     Recipe,
@@ -41,11 +44,8 @@ from proctor.judges.embedded import (
     read_rated,
     scores_of,
 )
-from proctor.judges.embedded.answers import STACKED, Answers
-from proctor.judges.embedded.learning import folds, learn, relative
-from proctor.results import people_ratings, rated_cases, similarity_scores
-from proctor.stats import Floats, contrast, mean_interval
-from proctor.tasks.mediqa_eval import READER, SCHEME
+from proctor.tasks.mediqa_eval.methods.embedded.answers import STACKED, Answers
+from proctor.tasks.mediqa_eval.methods.embedded.learning import folds, learn, relative
 from tests.support.rated_answers import hashed
 
 SHIPPED = "as it is"

@@ -21,7 +21,7 @@ from proctor.audits.items.baselines import BaselineComparison, BaselineResult, f
 from proctor.audits.items.classifiers import learned_baselines, once_rules
 from proctor.audits.items.options import OptionTable, right_options
 from proctor.construction.repair import RepairSettings, accepted_repair
-from proctor.core import Item, percent, reader_of
+from proctor.core import Item, option_writer, percent, reader_of
 from proctor.metrics import chance_of
 
 WANTED = (
@@ -68,7 +68,7 @@ def main() -> None:
     if given.repaired:
         after = [item for item in reader.load(given.repaired).counted() if item.options]
     else:
-        settings = RepairSettings(seed=given.seed, same=reader.exchange_within)
+        settings = RepairSettings(seed=given.seed, same=tuple(option_writer("rexsonovqa", given.data).exchange_within))
         after = list(accepted_repair(before, settings, beside=loaded.items)[0].items.values())
     old, new = (tried(items, given.folds, given.draws) for items in (before, after))
     print(f"{len(after)} of {len(before)} items; folds: {given.folds}; 95 % intervals by video")

@@ -23,6 +23,7 @@ from proctor import api, core, shell
 from proctor.api import analysis, evaluation, import_export
 from proctor.audits import RatingsTable
 from proctor.core import FailedPolicy
+from proctor.results import OFFICIAL_SUMMARIES, SCORE_WRITERS
 from proctor.shell import reproduction, result_options
 from proctor.shell.options import (
     AnalyzeOptions,
@@ -60,7 +61,7 @@ WAYS = {
     "summary": Way(
         shell.official_summary,
         ResultOptions,
-        "reader:official_summary",
+        "part:official_summary",
         without={"two_level": "refused", "metrics": "refused"},
     ),
     "compare": Way(proctor.compare, CompareOptions, "results:compare"),
@@ -133,7 +134,7 @@ WAYS = {
     "scores": Way(
         proctor.export,
         ExportOptions,
-        f"{RUNS} results:judges_of results:scored_answers reader:write_scores",
+        f"{RUNS} results:judges_of results:scored_answers part:write_scores",
         {"out": "x.zip", "format": "scores", "scorer": "given"},
         {**ONE_OF_OTHERS, "format": "which", "all_items": "as rated"},
     ),
@@ -245,9 +246,12 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
         pairs.extend(more.items())
         raise ReachedError
 
-    reader = MagicMock(protocols=("official", "corrected"), score_formats=("scores",), submission_formats=())
-    reader.official_summary, reader.write_scores = ended, ended
-    reader.configure_mock(called=lambda _: reader)  # a mock has an attribute of this name
+    reader = MagicMock()
+    part = MagicMock(
+        protocols=("official", "corrected"), formats=("scores",), official_summary=ended, write_scores=ended
+    )
+    for parts in (OFFICIAL_SUMMARIES, SCORE_WRITERS):
+        monkeypatch.setattr(parts, "of", lambda _: part)
     for module in (analysis, import_export, reproduction, result_options):
         for name in ("reader_or_default", "reader_of"):
             monkeypatch.setattr(module if hasattr(module, name) else core, name, lambda *_: reader)
@@ -262,7 +266,7 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
             from proctor.interchange import FORMATS
 
             monkeypatch.setattr(type(FORMATS), "get", lambda *_: MagicMock(write=ended))
-        elif not place.startswith("reader:"):
+        elif not place.startswith("part:"):
             stands_in(place, pairs, monkeypatch, last=place == places[-1], gives=gives)
     source = {"scores" if way.function is proctor.audit else "source": store}
     with pytest.raises(ReachedError):

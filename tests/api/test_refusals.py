@@ -221,8 +221,8 @@ def test_a_file_of_ratings_is_of_one_condition(
         for of, name in ((one, "a"), (one, "b"), (two, "a"))
     ]
     rated = core.RecordedAnswers((one, two), scores=tuple(scores), system="theirs", notes=("a note",))
-    reader = MagicMock(ratings=True, read_ratings=lambda *_, **__: [rated])
-    monkeypatch.setattr(core, "reader_of_paths", lambda: reader)
+    reader = MagicMock(read_ratings=lambda *_, **__: [rated])
+    monkeypatch.setattr(core.RATING_READERS, "of", lambda _: reader)
     monkeypatch.setattr(import_export, "form_of", lambda *_: "")
     monkeypatch.setattr(runs, "import_systems", import_systems)
     made = proctor.import_answers(benchmark, tmp_path / "x.csv", store=":memory:", **given)

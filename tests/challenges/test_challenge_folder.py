@@ -12,7 +12,7 @@ import pytest
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
 from proctor.challenges.settings import read_challenge
-from proctor.core import InputError, reader_of
+from proctor.core import InputError, question_writer
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.program import proctor
 
@@ -207,7 +207,7 @@ def test_the_commands(data: Path, tmp_path: Path) -> None:
 
 def test_a_benchmark_that_can_not_write_its_questions_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found questions to hand out, expected files written by hand"):
-        reader_of("simulated").write_questions(tmp_path, tmp_path / "out", (), references=False)
+        question_writer("simulated", tmp_path)
 
 
 def test_what_is_not_installed_is_said_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,8 @@ from sqlalchemy import Connection, MetaData, Table, create_engine, select, text
 from proctor.challenges.challenge import TABLES
 from proctor.challenges.copying import copy_store
 from proctor.core import InputError
-from proctor.runs import open_engine, reading, store_tables
+from proctor.runs import StoredTables, open_engine, reading, store_tables
 from proctor.web import ACCOUNT_TABLES, REVIEW_TABLES, add_person, first_fault, review_accounts
-from proctor.web.schema import StoredTables
 from tests.support.challenge_site import answers, challenge_site, handed, logged_in, team_of_two
 from tests.support.program import proctor
 from tests.support.web_folder import review_folder

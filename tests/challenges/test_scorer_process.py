@@ -8,18 +8,21 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased, claim
-from proctor.challenges.scorer import ScorerError, ScorerProcess, Scoring
+from proctor.challenges.scorer import ScorerError, ScorerProcess, Scoring, _Replies
 from proctor.challenges.worker import Worker
+from tests.support.flaky_link import flaky_link
 from tests.support.hosted import opened, team
 from tests.support.hosted_work import (
     COUNTING,
@@ -31,6 +34,7 @@ from tests.support.hosted_work import (
     same_code,
     score_by_count,
 )
+from tests.support.virtual_time import until
 
 
 @pytest.fixture
@@ -124,3 +128,42 @@ def test_a_scorer_that_is_killed_is_started_again(challenge: Challenge) -> None:
     finally:
         scorer.close()
     assert said[-1] == f"submission {made}: scored"
+
+
+def test_a_scorer_waits_for_its_database_and_says_so_in_one_line(
+    postgres_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = make_url(postgres_url)
+    assert address.port is not None
+    challenge = opened(asked_folder(tmp_path), store=postgres_url)
+    said: list[str] = []
+    with flaky_link(address.port) as link:
+        link.cut()
+        there = address.set(port=link.port).render_as_string(hide_password=False)
+        scorer = ScorerProcess(challenge.folder, there, COUNTING, context="forkserver", tell=said.append)
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(asyncio.run, scorer.fingerprint())
+            until(lambda: bool(said))
+            link.mend()
+            assert told.result(600) == same_code(challenge)
+        scorer.close()
+    challenge.close()
+    (line,) = said
+    assert line.startswith(f"the scorer waits for postgresql+psycopg://proctor@127.0.0.1:{link.port}/")
+    assert line.endswith(", expected a database that can be reached")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_database_that_stays_away_is_told_and_so_is_an_invalid_folder(
+    challenge: Challenge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.challenges.scorer.OUTAGE_S", -1.0)
+    said: list[str] = []
+    replies = _Replies(challenge.folder, "postgresql+psycopg://nobody@127.0.0.1:1/nothing", COUNTING, said.append)
+    ok, told = replies.reply("fingerprint", None)
+    assert (ok, said) == (False, [])
+    assert told.endswith("expected a database that can be reached")
+    (challenge.folder / "challenge.yaml").write_text("title: 3\n")
+    ok, told = _Replies(challenge.folder, None, COUNTING, said.append).reply("fingerprint", None)
+    assert (ok, said) == (False, [])
+    assert "challenge.yaml" in told

@@ -131,7 +131,7 @@ def test_what_an_earlier_worker_asked_is_not_asked_again(
     code = f"open({str(log)!r}, 'a').write(question['id'] + chr(10))"
     made = queued(challenge, mine, "image", image(challenge.folder, code))
     with monkeypatch.context() as patch:
-        told = "proctor.challenges.worker._Pulse.report"
+        told = "proctor.challenges.queue.SubmissionLease.report"
         patch.setattr(told, lambda _, counts: stop.set() if sum(counts.values()) == 4 else None)
         worker = Worker(challenge, TrustingExecutor(), DirectScorer(challenge), ("image",))
         asyncio.run(worker.work(stop))

@@ -13,7 +13,7 @@ from proctor.audits.items import FormatAudit, audit_items
 from proctor.construction.distractors import alike, looks_right, right_answer
 from proctor.construction.option_exchange import Exchange, exchange
 from proctor.construction.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair, repair_items
-from proctor.core import OPTION_POOL, BenchmarkReader, InputError, Item, Reference, VideoClip, generator, reader_of
+from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, generator, option_writer, reader_of
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 
 ORGANS = ("liver", "kidney", "spleen", "aorta", "bladder", "thyroid")
@@ -431,9 +431,8 @@ def test_what_cannot_be_repaired_is_refused(change: Callable[[list[Item]], list[
 
 
 def test_a_reader_that_cannot_write_says_so(tmp_path: Path) -> None:
-    reader: BenchmarkReader = reader_of("focus")
     with pytest.raises(InputError, match="found options to replace, expected a benchmark that can be written again"):
-        reader.write_choices(tmp_path, tmp_path, {})
+        option_writer("focus", tmp_path)
 
 
 def test_the_published_choices_can_no_longer_be_guessed(data: Path) -> None:

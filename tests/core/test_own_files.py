@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import ABOUT, InputError, UnknownNameError, read_about, reader_at
+from proctor.core import ABOUT, InputError, PathReader, UnknownNameError, read_about, reader_at
 
 
 def about(folder: Path, **fields: object) -> Path:
@@ -23,7 +23,7 @@ def test_files_name_their_reader_and_track(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["[]", "{}", '{"title": "my site"}', "not JSON", '{"simulated": true}'])
 def test_another_file_of_that_name_changes_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / ABOUT).write_text(content)
-    assert reader_at(tmp_path).reads_paths
+    assert isinstance(reader_at(tmp_path), PathReader)
 
 
 def test_a_name_is_its_own_and_a_reader_is_installed(tmp_path: Path) -> None:

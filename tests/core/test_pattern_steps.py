@@ -16,8 +16,8 @@ import pytest
 from proctor.core import formats
 from proctor.core.formats import thoughts
 from proctor.core.formats.orders import OrderReader
-from proctor.judges.embedded import assertions, measures
 from proctor.models import rejections
+from proctor.tasks.mediqa_eval.methods.embedded import assertions, measures
 from tests.support.pattern_steps import Matcher, has_unbounded_repeat, pumped
 
 _MODULES = [
@@ -25,9 +25,9 @@ _MODULES = [
     "core.secrets",
     "core.text",
     "interchange.shown_options",
-    "judges.embedded.assertions",
-    "judges.embedded.measures",
-    "judges.embedded.sentences",
+    "tasks.mediqa_eval.methods.embedded.assertions",
+    "tasks.mediqa_eval.methods.embedded.measures",
+    "tasks.mediqa_eval.methods.embedded.sentences",
     "models.endings",
     "models.faults",
     "models.rejection_watch",

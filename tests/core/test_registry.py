@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
-from proctor.core import (
-    Benchmark,
-    BenchmarkReader,
-    ProctorError,
-    Registry,
-    UnknownNameError,
-    one_of,
-    protocols,
-    registry,
-)
+from proctor.core import Parts, ProctorError, Registry, SubmissionWriter, UnknownNameError, one_of, registry
 from proctor.core.registry import BENCHMARKS
 
 
@@ -75,41 +63,16 @@ def test_a_name_that_two_packages_offer_is_refused_and_both_are_named(monkeypatc
     )
 
 
-def test_a_reader_has_the_methods_of_what_it_states() -> None:
-    with pytest.raises(TypeError) as caught:
+def test_what_is_no_such_part_is_refused_by_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Half:
+        formats = ("answer",)
 
-        class Promising(BenchmarkReader):
-            protocols = ("official",)
-
-    assert str(caught.value) == "Promising states `protocols` and has no method `official_summary`"
-
-    with pytest.raises(TypeError, match="Silent states `verified_files` and has no method `verify`"):
-
-        class Silent(BenchmarkReader):
-            verified_files = ()  # no file is needed: that is a statement, too
-
-
-@pytest.mark.parametrize(
-    ("attribute", "method"), [(one, method) for one, methods in protocols._METHODS.items() for method in methods]
-)
-def test_a_method_of_what_is_not_stated_says_so(attribute: str, method: str) -> None:
-    class Plain(BenchmarkReader):
-        name = summary = "plain"
-
-        def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-            raise AssertionError
-
-    asked = getattr(Plain(), method)
-    parameters = inspect.signature(asked).parameters.values()
-    given = {one.name: None for one in parameters if one.kind is not one.VAR_KEYWORD}
-
-    async def ask() -> None:
-        found = asked(**given)
-        if inspect.isawaitable(found):
-            await found
-
-    with pytest.raises(NotImplementedError, match=f"Plain does not state `{attribute}`"):
-        asyncio.run(ask())
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Half())
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [EntryPoint("lamps", "hospital.lamps:HALF", "proctor.x")])
+    writers: Parts[SubmissionWriter] = Parts("writer", "proctor.x", "formats", "write_submission")
+    assert writers.of("focus") is None
+    with pytest.raises(ProctorError, match=r"found Half, expected an object with formats and write_submission$"):
+        writers.of("lamps")
 
 
 def test_a_summary_loads_nothing_but_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

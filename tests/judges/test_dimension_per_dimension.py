@@ -14,9 +14,9 @@ from proctor.judges.dimensions import Case, ClientPool, DimensionScores
 from proctor.judges.dimensions.calibration import DimensionChoice, PerFold
 from proctor.judges.dimensions.case import IMAGES_BROKEN
 from proctor.judges.dimensions.ensemble import per_dimension
-from proctor.judges.embedded import Recipe, read_rated
-from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.models import ModelSpec
+from proctor.tasks.mediqa_eval.methods.embedded import Recipe, read_rated
+from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.judgements import Judgements

@@ -226,8 +226,8 @@ def test_a_file_is_made_once_and_kept_like_frames(root: Path, monkeypatch: pytes
     def never(*_: object) -> bytes:
         raise AssertionError("made a second time")
 
-    monkeypatch.setattr("proctor.media.library.cut", never)
-    monkeypatch.setattr("proctor.media.library.from_jpegs", never)
+    monkeypatch.setattr("proctor.media.mp4.cut", never)
+    monkeypatch.setattr("proctor.media.mp4.from_jpegs", never)
     assert [files(root, one, condition, cache="once") for condition in ("video", "reversed")] == made
 
 

@@ -205,7 +205,7 @@ def test_the_sounds_of_a_question_are_bounded_together(library: MediaLibrary, mo
 
 def test_a_sound_is_decoded_once(library: MediaLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, sounds = seen(library, RECORDED, "video")
-    monkeypatch.setattr("proctor.media.library.cut_sound", lambda *_, **__: pytest.fail("decoded again"))
+    monkeypatch.setattr("proctor.media.audio.cut_sound", lambda *_, **__: pytest.fail("decoded again"))
     fresh = MediaLibrary(library.root, cache_dir=library.cache_dir)
     assert seen(fresh, RECORDED, "speech-only")[2] == sounds
 

@@ -101,15 +101,15 @@ def test_scores_come_by_place_with_their_judgements(empty: tuple[Store, Run, Ite
         Score(item_id="q002", metric="accuracy", value=0),
     ]
     store.write(run, [(answered(2), scores)])
-    assert load_scores(store, run, items, 6) == {2: [scores[1], scores[0]]}
+    assert load_scores(store, run, items, range(6)) == {2: [scores[1], scores[0]]}
 
 
 def test_only_the_first_items_are_read(empty: tuple[Store, Run, ItemTable]) -> None:
     store, run, items = empty
     store.write(run, [(answered(place), [Score(item_id=f"q{place:03d}", metric="m", value=1)]) for place in (0, 2, 5)])
-    assert set(load_answers(store, run, items, 3)) == set(load_scores(store, run, items, 3)) == {0, 2}
-    assert load_answers(store, run, items, 6) == {place: answered(place) for place in (0, 2, 5)}
-    assert load_answers(store, run, items, 0) == {}
+    assert set(load_answers(store, run, items, range(3))) == set(load_scores(store, run, items, range(3))) == {0, 2}
+    assert load_answers(store, run, items, range(6)) == {place: answered(place) for place in (0, 2, 5)}
+    assert load_answers(store, run, items, range(0)) == {}
 
 
 def test_the_newest_run_is_named_by_the_store(empty: tuple[Store, Run, ItemTable]) -> None:

@@ -23,7 +23,6 @@ from proctor.core import (
     ACCURACY,
     Answer,
     Benchmark,
-    BenchmarkReader,
     FailedPolicy,
     InfrastructureError,
     Item,
@@ -323,37 +322,29 @@ def test_an_analysis_gives_no_cheat_a_better_accuracy_by_default(store: Store) -
         assert rows[cheat, "yes"]["value"] < rows["honest", "yes"]["value"]
 
 
-class Mean(BenchmarkReader):
+def mean(
+    groups: Sequence[str],
+    tags: Sequence[dict[str, JsonValue]],
+    right: Sequence[float],
+    late: int,
+    *,
+    official: bool,
+    draws: int,
+    seed: int,
+) -> list[OfficialFigure]:
     """A benchmark's own program whose summary is the mean."""
-
-    name, summary = "cheats", "Made up"
-
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        raise NotImplementedError
-
-    def figures(
-        self,
-        groups: Sequence[str],
-        tags: Sequence[dict[str, JsonValue]],
-        right: Sequence[float],
-        late: int,
-        *,
-        official: bool,
-        draws: int,
-        seed: int,
-    ) -> list[OfficialFigure]:
-        return [OfficialFigure("overall", "MEAN", sum(right) / len(right), None, None, len(right))]
+    return [OfficialFigure("overall", "MEAN", sum(right) / len(right), None, None, len(right))]
 
 
 def test_the_official_summary_counts_what_failed_as_the_policy_says(store: Store, ruled: Store) -> None:
     options = Options(draws=DRAWS, failed=FailedPolicy.WRONG)
     for opened, chosen in ((ruled, Options(draws=DRAWS)), (store, options)):
-        found = official_summaries(opened, "cheats", Mean(), official=True, options=chosen)
+        found = official_summaries(opened, "cheats", mean, official=True, options=chosen)
         means = {one.system: one.figures[0].value or 0 for one in found}
         assert sorted(means, key=lambda name: -means[name])[:2] == ["honest", "rival"]
         assert {one.figures[0].n for one in found} == {QUESTIONS}
         assert {one.left_out for one in found} == {0}
-    both = official_summaries(store, "cheats", Mean(), official=True, options=Options(systems=("saboteur",)))
+    both = official_summaries(store, "cheats", mean, official=True, options=Options(systems=("saboteur",)))
     assert [one.policy for one in both] == ["wrong", "exclude"]
 
 
@@ -416,7 +407,7 @@ def in_report(store: Store, benchmark: str, system: str, folder: Path) -> Standi
 
 
 def in_official(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
-    found = official_summaries(store, benchmark, Mean(), official=True, options=Options(draws=DRAWS))
+    found = official_summaries(store, benchmark, mean, official=True, options=Options(draws=DRAWS))
     figures = {one: [row.figures[0].value or 0 for row in found if row.system == one] for one in ("honest", system)}
     assert all(row.policy for row in found if row.system == system and row.lacking)  # a reading is named as one
     mine = figures[system]

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from PIL import Image
 
 from proctor.runs import Store
 from tests.runs.test_store import a_benchmark, a_run, an_answer
@@ -129,3 +130,34 @@ def test_help_and_what_no_command_takes_need_no_array() -> None:
     loaded = loaded_by_commands("--help", "results --help", "frobnicate", "list conditons")
     assert "proctor.cli.results" in loaded
     assert libraries(loaded) & (HEAVY - {"typer"} | {"numpy", "sqlalchemy"}) == set()
+
+
+MOST_OF_A_RUN, MOST_OF_RESULTS = 145, 60
+"""Modules of the package, packages included. A run of questions with pictures also asks the baselines, and needs every
+answer format, as an item may have any."""
+
+
+def test_a_spreadsheet_of_ones_own_loads_the_one_reader_that_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (32, 32)).save("a.jpg")
+    Path("my.csv").write_text(
+        "id,image,group,question,options,answer\nq1,a.jpg,g,Which?,red|blue,red\nq2,a.jpg,h,Which?,red|blue,blue\n"
+    )
+    Path("mine.py").write_text("def always_a(question, frames):\n    return 'A'\n")
+    found = [one for one in loaded_by_commands("run my.csv --system mine.py:always_a --store s.db") if is_own(one)]
+    others = ("clinicalskillqa", "focus", "mediqa_eval", "rexsonovqa", "simulated")
+    above = tuple(f"proctor.{name}" for name in ("training", "construction", "interchange", "web", "challenges"))
+    assert "proctor.tasks.questions.reader" in found
+    assert [one for one in found if one.startswith((*(f"proctor.tasks.{name}" for name in others), *above))] == []
+    assert len(found) <= MOST_OF_A_RUN, found
+
+    found = [one for one in loaded_by_commands("results my.csv --store s.db") if is_own(one)]
+    assert "proctor.reports.leaderboard" in found
+    assert [one for one in found if one.startswith(("proctor.tasks", "proctor.media", "proctor.models", *above))] == []
+    assert len(found) <= MOST_OF_RESULTS, found
+
+
+def is_own(module: str) -> bool:
+    return module == "proctor" or module.startswith("proctor.")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import Answer, InputError, Item, Status, View
+from proctor.core import Answer, InputError, Item, Status
 from proctor.metrics import AccuracyScorer
 from proctor.runs import ItemClaims, Limits, Run, Store, evaluation_content
 from proctor.runs.engine import Job, ask_all
@@ -147,48 +147,6 @@ def test_workers_together_ask_each_item_once_and_have_the_hash_of_one_alone(url:
     asked = Counter(name for system in systems for name in system.asked)
     assert asked == Counter({f"q{number}": 1 for number in range(ITEMS)})
     assert asdict(evaluation_content(store, "toy")) == asdict(evaluation_content(alone, "toy"))
-
-
-class Slowly(Scripted):
-    """Answers a few items, and then never again."""
-
-    def __init__(self, answered: int, ready: object) -> None:
-        super().__init__(say_two)
-        self.left = answered
-        self.ready = ready
-
-    async def answer(self, item: Item, view: View) -> Answer:
-        self.left -= 1
-        if self.left < 0:
-            self.ready.set()  # type: ignore[attr-defined]
-            await asyncio.sleep(3600)
-        return await super().answer(item, view)
-
-
-def work_and_hang(url: str, ready: object) -> None:
-    store, run = opened(url)
-    job = job_of(store, run, Slowly(5, ready))
-    asyncio.run(ask_all([job], store, limits=Limits(concurrency=2), claims=ItemClaims(store, lease_s=1.0)))
-
-
-def test_what_a_killed_worker_had_is_asked_by_another_one_after_its_lease(url: str) -> None:
-    context = multiprocessing.get_context("forkserver")
-    ready = context.Event()
-    process = context.Process(target=work_and_hang, args=(url, ready), daemon=True)
-    process.start()
-    assert ready.wait(600)
-    store, run = opened(url)
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    before = store.settled(run)
-    assert 0 < len(before) <= 5
-    system = Scripted(say_two)
-    claims = ItemClaims(store, lease_s=1.0)
-    asyncio.run(ask_all([job_of(store, run, system)], store, limits=Limits(concurrency=2), claims=claims))
-    assert store.count_answers(run) == (ITEMS, 0)
-    assert not before & set(system.asked)
-    assert Counter(system.asked).most_common(1)[0][1] == 1
 
 
 def test_run_with_workers_asks_each_item_once(tmp_path: Path) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,11 +21,11 @@ from sqlalchemy import Connection, text
 
 from proctor.core import Answer, InputError, Item, generator
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Limits, Run, RunLostError, RunTakenError, Store, Tally, evaluation_content, leases
+from proctor.runs import Limits, Run, RunLostError, Store, Tally, evaluation_content, run_leases
 from proctor.runs.database import StoreAwayError, machine_time
 from proctor.runs.engine import Job, ask_all
 from proctor.runs.journal import UnwrittenError
-from proctor.runs.leases import state_of, this_process
+from proctor.runs.run_leases import state_of, this_process
 from proctor.runs.unwritten import add_unwritten
 from tests.conftest import missing
 from tests.runs.test_engine import Scripted
@@ -245,78 +243,18 @@ def test_a_process_is_known_by_its_start_and_only_in_its_own_namespace() -> None
     assert state_of(replace(here, started="1")) == "gone"  # another one had its number
     assert state_of(replace(here, place="another boot/1")) == "unknown"
     with subprocess.Popen(["sleep", "600"]) as child:
-        who = replace(here, pid=child.pid, started=leases._status(child.pid)[1])
+        who = replace(here, pid=child.pid, started=run_leases._status(child.pid)[1])
         os.kill(child.pid, signal.SIGSTOP)
-        until(lambda: leases._status(child.pid)[0] == "T")
+        until(lambda: run_leases._status(child.pid)[0] == "T")
         assert state_of(who) == "unknown"
         child.kill()
         child.wait()
         assert state_of(who) == "gone"
 
 
-def ask_in_a_process(url: str, place: str, log: str) -> None:
-    """A process of another container, which owns the run as soon as it can, with leases of a second. Its exit code is 3
-    when it loses the run."""
-    leases.LEASE_S, leases.RunLease.every_s = 1.0, 0.25
-    leases._place = lambda _: place  # type: ignore[assignment]
-    store = Store(url)
-    run = store.runs("toy")[0]
-
-    def act(item: Item) -> Answer:
-        with Path(log).open("a") as file:
-            file.write(f"{item.id}\n")
-        time.sleep(0.05)
-        return Answer(item_id=item.id, text="2")
-
-    while True:
-        try:
-            asking_really(store, run, Scripted(act))
-        except RunTakenError:
-            time.sleep(0.05)
-        except RunLostError:
-            sys.exit(3)
-        else:
-            break
-    store.close()
-
-
 def asking_really(store: Store, run: Run, system: Scripted) -> Tally:
     job = Job(run, system, store.items("toy"), lambda _: BlindView(), (AccuracyScorer(),))
     return asyncio.run(ask_all([job], store, limits=Limits(concurrency=1)))
-
-
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("fate", [signal.SIGSTOP, signal.SIGKILL])
-def test_processes_that_are_stopped_or_killed_hand_a_run_on(
-    database: str, fate: signal.Signals, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    url = str(tmp_path / "runs.db") if database == "sqlite" else request.getfixturevalue("postgres_url")
-    store, log, many = Store(url), tmp_path / "asked", 60
-    store.add_benchmark(a_benchmark(many))
-    run = store.start_run("toy", "scripted", "video", {})
-    context = multiprocessing.get_context("forkserver")
-
-    def started(place: str) -> multiprocessing.process.BaseProcess:
-        process = context.Process(target=ask_in_a_process, args=(url, place, str(log)), daemon=True)
-        process.start()
-        return process
-
-    first = started("one")
-    until(lambda: log.exists() and len(log.read_text().split()) >= 5)
-    assert first.pid is not None
-    os.kill(first.pid, fate)
-    second = started("two")
-    second.join(600)
-    assert second.exitcode == 0
-    if fate is signal.SIGSTOP:
-        os.kill(first.pid, signal.SIGCONT)
-    first.join(600)
-    assert first.exitcode == (3 if fate is signal.SIGSTOP else -signal.SIGKILL)
-    asked = log.read_text().split()
-    assert set(asked) == {f"q{number}" for number in range(many)}
-    assert len(asked) <= many + 1  # the one that was under way
-    assert store.count_answers(run) == (many, 0)
-    store.close()
 
 
 def test_a_server_that_is_restarted_ends_no_run() -> None:

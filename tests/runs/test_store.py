@@ -329,8 +329,19 @@ def test_a_newer_store_is_refused_untouched(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("update meta set value = '99'")
     connection.close()
-    with pytest.raises(InputError, match="found a store of version 99, expected version 2 or older: update Proctor"):
+    with pytest.raises(InputError, match="found a store of version 99, expected version 3: update Proctor to open it"):
         Store(path)
+
+
+def test_judgements_without_answers_name_the_command_that_brings_them(tmp_path: Path) -> None:
+    """What a judge has said may be all that there is: `store delete --all` keeps it."""
+    file = tmp_path / "judgements.db"
+    store = Store(file)
+    store.put(Judgement(key="a" * 64, judge="a-judge", item_id="E1", reply={"score": 2}))
+    expected = f"answers beside them: proctor import mediqa-eval PATH --data FOLDER --store {file}"
+    with pytest.raises(InputError, match=re.escape(f"{file}: found judgements and no answers, expected {expected}")):
+        store.items("mediqa-eval")
+    store.close()
 
 
 def test_a_password_is_not_shown() -> None:

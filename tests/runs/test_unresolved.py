@@ -21,7 +21,7 @@ from proctor.results import Options, Result, compared, item_history, leaderboard
 from proctor.runs import Run, Store, decide, judge_all, schema, write_open
 from proctor.runs.unresolved import DecisionCounts, open_answers
 from proctor.stats import RankingPlan
-from proctor.tasks.focus import READER
+from proctor.tasks.focus import toolkit_summary as program
 from tests.support.panelled_store import PANEL, panelled
 from tests.support.program import proctor, within
 
@@ -294,7 +294,9 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
         board = rank_runs(focus, "focus", plan=RankingPlan(stability=0))[0]
         (red,) = (one for one in board.runs if one.standing.name == "team-red")
         (official,) = (
-            one for one in official_summaries(focus, "focus", READER, official=True) if one.system == "team-red"
+            one
+            for one in official_summaries(focus, "focus", program.figures, official=True)
+            if one.system == "team-red"
         )
         right = sum(one.values(FailedPolicy.WRONG)[~one.failed].sum() for one in scored(focus))
         return float(right), red.standing.place, official.lacking

@@ -380,7 +380,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _read_weights(folder: Path) -> object:
-    from proctor.judges.embedded.judge import read_weights
+    from proctor.tasks.mediqa_eval.methods.embedded.judge import read_weights
 
     return read_weights(folder / "w.npz")
 

@@ -9,12 +9,13 @@ from proctor.judges.dimensions import RatedCase
 from proctor.results import rated_cases
 from proctor.runs import Store, import_systems
 from proctor.tasks.mediqa_eval import READER, SCHEME
+from proctor.tasks.mediqa_eval.ratings import RATINGS
 
 
 def stored(task: Path, store: Path, ratings: Path | None = None) -> Store:
     """A store with the task's answers and ratings."""
     benchmark = READER.load(task)
-    recorded = READER.read_ratings(ratings or task / "ratings.csv", benchmark)
+    recorded = RATINGS.read_ratings(ratings or task / "ratings.csv", benchmark)
     opened = Store(store)
     asyncio.run(import_systems(opened, benchmark, recorded, condition="video"))
     return opened

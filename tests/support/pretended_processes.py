@@ -20,7 +20,7 @@ from proctor.metrics import AccuracyScorer
 from proctor.runs import ItemClaims, Limits, Run, Store, Tally, schema
 from proctor.runs.database import StoreAwayError
 from proctor.runs.engine import Job, ask_all
-from proctor.runs.leases import Process
+from proctor.runs.run_leases import Process
 from proctor.runs.unwritten import add_unwritten
 from tests.support.toy_run import BlindView
 
@@ -280,10 +280,9 @@ def pretended_world(path: Path, draws: np.random.Generator, *, skewed: bool, unc
     world = World(path, draws, skewed=skewed, unconfirmed=unconfirmed)
     with ExitStack() as stack:
         for name, value in {
-            "proctor.runs.leases.this_process": lambda: world.current.who,  # type: ignore[union-attr]
-            "proctor.runs.leases._status": world.status,
+            "proctor.runs.run_leases.this_process": lambda: world.current.who,  # type: ignore[union-attr]
+            "proctor.runs.run_leases._status": world.status,
             "proctor.runs.leases.lease_time": world.read,
-            "proctor.runs.item_leases.lease_time": world.read,
             "proctor.runs.database.machine_time": world.clock,
             "proctor.runs.journal.ThreadPoolExecutor": _AtOnce,
             "time.monotonic": world.read,

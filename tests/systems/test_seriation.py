@@ -115,9 +115,6 @@ def test_ten_are_exact_at_the_cost_of_their_subsets_and_more_are_still_a_path() 
     assert [int(mixed[place]) for place in found] in (list(range(16)), list(range(16))[::-1])
 
 
-NAME = "seriation-directed"
-
-
 def ground(shift: int, bright: int = 0, size: tuple[int, int] = (160, 90)) -> bytes:
     """A smooth random ground, shifted to the right by this many points."""
     from scipy.ndimage import gaussian_filter
@@ -186,7 +183,7 @@ def test_what_is_learned_is_which_end_is_plainer() -> None:
     answer = asyncio.run(system.answer(item(), Shown([Frame(jpeg, None, label) for label, jpeg in steps.items()])))
     assert answer.parsed == list("DBAC")
     assert answer.extra["start"] == "busier"
-    assert system.name == NAME
+    assert system.name == "seriation[learned]"
     assert system.settings["start"] == {"plainer_of_solved": [0, 6]}
 
 
@@ -199,27 +196,28 @@ def test_the_direction_comes_from_solved_instances_on_the_command_line(instances
     task = instances.benchmark.media_root
     assert task is not None
     run = proctor(
-        *("run", "clinicalskillqa", "--data", task, "--system", NAME, "--option", f"learn={task}"),
+        *("run", "clinicalskillqa", "--data", task, "--system", "seriation", "--option", f"learn={task}"),
         *("--store", tmp_path / "runs.db", "--cache", tmp_path / "cache"),
     )
     assert run.returncode == 0, run.stderr
     told = proctor("export", "clinicalskillqa", "--store", tmp_path / "runs.db", "--out", tmp_path / "o.csv")
     assert told.returncode == 0, told.stderr
-    assert NAME in (tmp_path / "o.csv").read_text("utf-8")
+    assert "seriation[learned]" in (tmp_path / "o.csv").read_text("utf-8")
 
 
 def test_options_that_make_no_sense(instances: Instances) -> None:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
 
     def built(clients: list[Any], **options: Any) -> Any:
-        return build_system(NAME, clients, seed=0, options=options)
+        return build_system("seriation", clients, seed=0, options=options)
 
     assert built([], start="busier").settings["start"] == "busier"
-    with pytest.raises(ConfigurationError, match="seriation-directed: found 1 model, expected none"):
+    with pytest.raises(ConfigurationError, match="seriation: found 1 model, expected none"):
         built([client], start="busier")
-    for options in ({}, {"start": "given", "learn": "x"}):
-        with pytest.raises(ConfigurationError, match="expected one of the options start and learn"):
-            built([], **options)
+    with pytest.raises(ConfigurationError, match="seriation: expected one of the options start and learn"):
+        built([], start="given", learn="x")
+    assert [built([], **one).name for one in ({}, {"start": "given"})] == ["seriation", "seriation"]
+    assert [built([], start=one).name for one in ("plainer", "busier")] == ["seriation[plainer]", "seriation[busier]"]
     with pytest.raises(ConfigurationError, match=r"option 'start': .*\(its options: start, learn\)"):
         built([], start="left")
     task = instances.benchmark.media_root

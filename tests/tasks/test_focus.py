@@ -18,6 +18,7 @@ from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, InputError, Item, Rec
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import READER
+from proctor.tasks.focus import toolkit_summary as program
 from proctor.tasks.focus.native import (
     NativeReference,
     NativeRequest,
@@ -116,7 +117,7 @@ def test_the_official_summary_agrees_to_the_last_bit(
     toolkit: Path, benchmark: Benchmark, scores: dict[str, Score]
 ) -> None:
     expected = table(toolkit / "expected_summary.csv")
-    found = READER.figures(
+    found = program.figures(
         [item.group for item in benchmark.items],
         [plain(item) for item in benchmark.items],
         [scores[item.id].value for item in benchmark.items],
@@ -150,8 +151,8 @@ def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, scores: di
         [scores[item.id].value for item in benchmark.items],
         35,
     )
-    official = READER.figures(*arguments, official=True, draws=1, seed=0)
-    corrected = READER.figures(*arguments, official=False, draws=500, seed=0)
+    official = program.figures(*arguments, official=True, draws=1, seed=0)
+    corrected = program.figures(*arguments, official=False, draws=500, seed=0)
     for one, other in zip(official, corrected, strict=True):
         assert other.value == (None if one.value is None else pytest.approx(one.value, abs=1e-12))
     score = corrected[-1]
@@ -159,7 +160,7 @@ def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, scores: di
     assert score.ci_high is not None
     assert score.value is not None
     assert score.ci_low < score.value < score.ci_high
-    assert len(READER.corrections) == 3
+    assert len(program.CORRECTIONS) == 3
 
 
 def test_an_empty_bucket_leaves_the_mended_score_empty() -> None:
@@ -167,8 +168,8 @@ def test_an_empty_bucket_leaves_the_mended_score_empty() -> None:
         {"primary": "temporal_ordering", "capability": "event_understanding", "answer_format": "binary"}
         | {"distribution": "in"}
     ] * 3
-    official = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=True, draws=10, seed=0)[-1]
-    corrected = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=False, draws=10, seed=0)[-1]
+    official = program.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=True, draws=10, seed=0)[-1]
+    corrected = program.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=False, draws=10, seed=0)[-1]
     assert official.value == pytest.approx(2 / 3)
     assert official.n == 1
     assert (corrected.value, corrected.n) == (None, 1)

@@ -14,6 +14,7 @@ from proctor.core import Answer, Benchmark, InputError, Item, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import READER
+from proctor.tasks.focus import toolkit_summary as program
 from proctor.tasks.focus.builder import build_focus
 from proctor.tasks.focus.native import NativeResponse, write_native
 from proctor.tasks.focus.plan import FocusPlan
@@ -75,7 +76,7 @@ def test_correctness_and_summary_agree_on_answers_at_random(seed: int, tmp_path:
     assert min(rights.values()) >= 40, rights  # the test is of both: what is right and what is wrong
     assert len(rights) == 8
     late = sum(answer.status is Status.TIMED_OUT for answer in answers)
-    figures = READER.figures(
+    figures = program.figures(
         [item.group for item in benchmark.items],
         [plain(item) for item in benchmark.items],
         [scored[item.id] for item in benchmark.items],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor.core import ABOUT, ProctorError, reader_at
+from proctor.core import ABOUT, ProctorError, question_writer, reader_at
 from proctor.shell import official_summary
 from proctor.systems import prompt_for_benchmark
 
@@ -49,5 +49,6 @@ def test_questions_to_hand_out_keep_the_name(theatre: Path, tmp_path: Path) -> N
     out.mkdir()
     loaded = proctor.load(theatre)
 
-    reader_at(theatre).write_questions(theatre, out, [item.id for item in loaded.items[:3]], references=False)
+    write_questions = question_writer(reader_at(theatre).name, theatre)
+    write_questions(theatre, out, [item.id for item in loaded.items[:3]], references=False)
     assert (proctor.load(out).name, len(proctor.load(out).items)) == ("theatre", 3)

@@ -16,7 +16,7 @@ from proctor.core import InputError, Status, Verified, VerifiedFigure
 from proctor.interchange import results_of_recorded
 from proctor.judges import RUBRIC_LABELS
 from proctor.tasks.rexsonovqa.native import read_recorded
-from proctor.tasks.rexsonovqa.reader import _count
+from proctor.tasks.rexsonovqa.verification import _count
 from tests.support.program import proctor as program
 
 

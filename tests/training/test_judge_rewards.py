@@ -9,7 +9,7 @@ import pytest
 from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
 from proctor.models import Choices, FixedForm, Query
-from proctor.training.classifier import shuffled_ratings
+from proctor.training import shuffled_ratings
 from proctor.training.grpo import SampledReply
 from proctor.training.judge_questions import JudgeQuestion, filled_in, parity_items, rewarded_task
 from tests.support.trained_judge import told_by_a_word

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from starlette.testclient import TestClient
 
 from proctor.web import schema
@@ -55,8 +55,8 @@ def test_an_organiser_adds_people_who_come_in(review: ReviewSite) -> None:
     assert post(olga, f"/organise/people/{number}/enable") == 303
     assert log_in(zoe, "zoe").status_code == 303
     with review.reading() as connection:
-        olgas = find_account(connection, "olga")["id"]
-        entries = connection.execute(select(schema.trail).where(schema.trail.c.account == olgas)).mappings().all()
+        olgas, zoes = (find_account(connection, name)["pseudonym"] for name in ("olga", "zoe"))
+        entries = connection.execute(select(schema.trail).where(schema.trail.c.person == olgas)).mappings().all()
         assert [entry["action"] for entry in entries] == [
             "set password", "add account", "invite", "set role", "disable", "enable",
         ]  # fmt: skip
@@ -64,6 +64,12 @@ def test_an_organiser_adds_people_who_come_in(review: ReviewSite) -> None:
     shown = olga.get("/organise/trail").text
     assert "set role" in shown
     assert "from: annotator, to: adjudicator" in shown
+    assert f"account {zoes} (zoe)" in shown
+    with review.writing() as connection:  # the name is erased
+        connection.execute(update(schema.accounts).where(schema.accounts.c.pseudonym == zoes).values(name=zoes))
+    shown = olga.get("/organise/trail").text
+    assert f"account {zoes}</td>" in shown
+    assert "zoe" not in shown
 
 
 @pytest.mark.parametrize("role", [role for role in schema.ROLES if role != "organiser"])
@@ -133,7 +139,10 @@ def test_a_name_that_can_not_be_is_refused_in_the_language_of_the_account(
     assert told in page
     assert "expected" not in page
     trail = olga.get("/organise/trail").text
-    assert all(word in trail for word in ("Konto angelegt", "Sprache gesetzt", "Konto 1 (olga)", "Rolle: Organisation"))
+    with review.reading() as connection:
+        olgas = find_account(connection, "olga")["pseudonym"]
+    words = ("Konto angelegt", "Sprache gesetzt", f"Konto {olgas} (olga)", "Rolle: Organisation")
+    assert all(word in trail for word in words)
 
 
 def test_the_trail_is_read_page_by_page(review: ReviewSite) -> None:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from proctor.web import schema
 from proctor.web.sessions import BY_ADDRESS
 from proctor.web.site import Site
+from proctor.web.trail import pseudonym_of
 from tests.support.web_open import open_site
 from tests.support.web_site import PASSWORD, browser, csrf_of, log_in
 
@@ -38,9 +39,10 @@ def test_who_registers_is_logged_in_as_a_newcomer(site: Site) -> None:
     assert client.get("/register").headers["location"] == "/"
     assert log_in(browser(site), "anna").status_code == 303
     with site.reading() as connection:
-        query = select(schema.trail.c.action, schema.trail.c.account).order_by(schema.trail.c.id)
+        query = select(schema.trail.c.action, schema.trail.c.person).order_by(schema.trail.c.id)
         actions = [tuple(row) for row in connection.execute(query)]
-    assert actions == [("add account", 1), ("set password", 1)], "by themselves, and not from the shell"
+        anna = pseudonym_of(connection, 1)
+    assert actions == [("add account", anna), ("set password", anna)], "by themselves, and not from the shell"
 
 
 REFUSED = {
@@ -99,17 +101,3 @@ def test_names_that_unicode_takes_for_the_same_are_one(site: Site, name: str) ->
     register(browser(site), "annaa")
     assert register(browser(site), name).status_code == 409
     assert log_in(browser(site), name).status_code == 303, "its owner may write it so, too"
-
-
-def test_an_account_of_an_earlier_version_keeps_its_name(site: Site) -> None:
-    """It was stored by NFC: full width was another name."""
-    register(browser(site), "anna")
-    register(browser(site), "ben")
-    with site.writing() as connection:
-        own = schema.accounts.c.name == "ben"
-        connection.execute(schema.accounts.update().where(own).values(name="\uff42en"))
-    client = browser(site)
-    assert log_in(client, "\uff22en").status_code == 303
-    assert client.get("/").text == "\uff42en participant"
-    assert register(browser(site), "ben").status_code == 409, "it looks the same"
-    assert log_in(browser(site), "anna").status_code == 303

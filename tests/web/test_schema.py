@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from sqlalchemy import Engine, delete, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
+from proctor import __version__
 from proctor.core import InputError
 from proctor.runs import Store, open_engine, store_meta
 from proctor.web import schema
@@ -125,31 +128,26 @@ def test_preparing_twice_changes_nothing_and_the_store_stays_a_store(engine: Eng
     store.close()
 
 
-def test_a_review_of_a_newer_proctor_is_not_opened(engine: Engine) -> None:
-    with engine.begin() as connection:
-        connection.execute(update(store_meta).where(store_meta.c.key == "web_version").values(value="99"))
-    with pytest.raises(InputError, match="found a review of version 99, expected version 1: update Proctor"):
-        schema.prepare(engine)
+VERSIONS = {"web_version": ("a review", 1), "accounts_version": ("accounts", 2)}
 
 
-def test_readings_of_before_pages_were_known_get_the_column_and_stay(engine: Engine) -> None:
+@pytest.mark.parametrize("key", VERSIONS)
+@pytest.mark.parametrize("of", ["former", "newer"])
+def test_tables_of_another_version_are_refused_with_what_to_do(engine: Engine, key: str, of: str) -> None:
+    what, now = VERSIONS[key]
+    if of == "former" and now == 1:
+        now = 2  # as the next version will say it
+    other = now - 1 if of == "former" else 99
+    former = f"start over in another store, or open it with Proctor {__version__}, which made it"
+    way = former if of == "former" else "update Proctor to open it"
     with engine.begin() as connection:
-        _, version = one_item(connection, who := people(connection))
-        draft = read(connection, version, who["anna"], sealed=False)
-        connection.execute(text("alter table readings drop column by_page"))
-    schema.prepare(engine)
-    with engine.begin() as connection:
-        assert connection.execute(select(schema.readings.c.id, schema.readings.c.by_page)).all() == [(draft, None)]
-
-
-def test_a_store_of_before_accounts_had_a_version_gets_one(engine: Engine) -> None:
-    with engine.begin() as connection:
-        connection.execute(delete(store_meta).where(store_meta.c.key == "accounts_version"))
-        who = people(connection)
-    schema.prepare(engine)
-    with engine.begin() as connection:
-        assert connection.execute(select(store_meta.c.value).where(store_meta.c.key == "accounts_version")).scalar()
-        assert connection.execute(select(schema.accounts.c.id)).scalars().all() == [*who.values()]
+        stored = store_meta.c.key == key
+        connection.execute(update(store_meta).where(stored).values(value=str(other)))
+    tables = next(one for one in (schema.ACCOUNT_TABLES, schema.REVIEW_TABLES) if one.key == key)
+    expected = re.escape(f"found {what} of version {other}, expected version {now}: {way}")
+    for refusing in (replace(tables, version=now).prepare, replace(tables, version=now).are_in):
+        with pytest.raises(InputError, match=expected):
+            refusing(engine)
 
 
 def test_accounts_stand_alone(tmp_path: Path) -> None:

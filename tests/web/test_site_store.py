@@ -15,13 +15,10 @@ from tests.support.challenge_site import made_folder
 from tests.support.program import proctor
 from tests.support.web_folder import invitations, review_folder
 
-VARIABLES = ("PROCTOR_STORE", "PROCTOR_REVIEW_STORE", "PROCTOR_CHALLENGE_STORE")
-
 
 @pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROCTOR_STORE", raising=False)
 
 
 @pytest.fixture
@@ -101,20 +98,6 @@ def test_one_variable_names_the_store_for_every_command(review: Path, challenge:
         assert proctor(*reads, folder, PROCTOR_STORE=store).returncode == 0
         assert proctor(*reads, folder).returncode == 1, "without the variable there is none"
         assert not list(folder.glob("*.sqlite"))
-
-
-@pytest.mark.parametrize("name", VARIABLES[1:])
-def test_a_former_variable_still_counts_and_names_the_present_one(challenge: Path, tmp_path: Path, name: str) -> None:
-    store = str(tmp_path / "a.db")
-    told = f"{name} is now PROCTOR_STORE: export that one, or write store: … into the folder's settings\n"
-    for words in (
-        ("users", "add", challenge, "anna"),
-        ("users", "list", challenge),
-        ("challenge", "status", challenge),
-    ):
-        done = proctor(*words, **{name: store, "PROCTOR_STORE": str(tmp_path / "runs.db")})
-        assert (done.returncode, told in done.stderr) == (0, True), done.stderr
-    assert not (tmp_path / "runs.db").exists()
 
 
 def test_the_settings_name_the_store_for_all(review: Path, postgres_url: str) -> None:

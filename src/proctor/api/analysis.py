@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.core import PAGES, InputError, Item, UsageError, count_of
+from proctor.core import PAGES, InputError, UsageError, count_of
 from proctor.reports import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
 from proctor.shell import (
     AnalyzeOptions,
@@ -36,12 +36,13 @@ from proctor.shell import (
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
+    from proctor.core import Item
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
     from proctor.runs import Store
 
-Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
+Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
 
 _FRAMES = 4
 

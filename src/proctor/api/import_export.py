@@ -78,9 +78,12 @@ def form_of(path: Path, named: str, reader: core.BenchmarkReader) -> str:
     if named:
         return FORMATS.get(named, FORMATS.read()).name
     found = recognised(path)
-    own = type(reader).read_recorded is not core.BenchmarkReader.read_recorded and not reader.reads_paths
+    own = type(reader).read_recorded is not core.BenchmarkReader.read_recorded and not isinstance(
+        reader, core.PathReader
+    )
     own = own and not (reader.recorded_in_folders and path.is_file())
-    return "" if found == TABLE and (own or reader.ratings) and not is_export(path) else found
+    own = own or reader.name in core.RATING_READERS.names()
+    return "" if found == TABLE and own and not is_export(path) else found
 
 
 def read_foreign(path: Path, form: str, benchmark: core.Benchmark, given: ImportOptions) -> RecordedAnswers:
@@ -125,16 +128,13 @@ async def import_recorded(benchmark: str | Path | core.Benchmark, path: str | Pa
     if condition:
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
-    track = loaded.origin.track if loaded.origin else given["track"]
-    reader = (
-        core.reader_of(loaded.read_by, track) if loaded.read_by in core.BENCHMARKS.names() else core.reader_of_paths()
-    )
+    reader = _reader_of(loaded, given)
     if not given["form"] and holds_ratings(path, own):
         return await import_ratings(loaded, path, own, given)
     _use_columns(given, own)
     form = form_of(path, given["form"], reader)
-    if reader.ratings and not form:
-        return await _import_own_ratings(loaded, reader, path, given)
+    if not form and (ratings := core.RATING_READERS.of(reader.name)) is not None:
+        return await _import_own_ratings(loaded, reader, ratings, path, given)
     if given["answers_only"]:
         raise core.UsageError(f"{path.name} holds no ratings. Leave --answers-only out.")
     if given["epoch"] is not None and not form:
@@ -165,7 +165,11 @@ async def import_recorded(benchmark: str | Path | core.Benchmark, path: str | Pa
 
 
 async def _import_own_ratings(
-    benchmark: core.Benchmark, reader: core.BenchmarkReader, path: Path, given: ImportOptions
+    benchmark: core.Benchmark,
+    reader: core.BenchmarkReader,
+    ratings: core.RatingReader,
+    path: Path,
+    given: ImportOptions,
 ) -> StoredRuns:
     """Answers and ratings in the benchmark's own format."""
     from proctor.runs import check_given_name, import_systems
@@ -173,8 +177,8 @@ async def _import_own_ratings(
     if given["name"]:
         raise core.UsageError(f"The file names its systems. Leave --name {given['name']} out.")
     with _there(path):
-        found = core.BENCHMARKS.make(
-            reader.name, lambda: reader.read_ratings(path, benchmark, answers_only=given["answers_only"])
+        found = core.RATING_READERS.make(
+            reader.name, lambda: ratings.read_ratings(path, benchmark, answers_only=given["answers_only"])
         )
     for recorded in found:
         core.admit_recorded(recorded, benchmark, _read_by(reader, path))
@@ -189,6 +193,13 @@ async def _import_own_ratings(
     )
     remember(opened, benchmark)
     return StoredRuns(opened, benchmark.name, tuple(runs), None, notes, done)
+
+
+def _reader_of(benchmark: core.Benchmark, given: ImportOptions) -> core.BenchmarkReader:
+    """The reader of the benchmark's own format, on the track that its items were read for."""
+    if benchmark.read_by not in core.BENCHMARKS.names():
+        return core.reader_of_paths()
+    return core.reader_of(benchmark.read_by, benchmark.origin.track if benchmark.origin else given["track"])
 
 
 def _use_columns(given: ImportOptions, own: Mapping[str, Sequence[str]]) -> None:
@@ -281,9 +292,9 @@ def _import_scores(
 
     opened = open_store(store, create=False)
     name = benchmark.name if isinstance(benchmark, core.Benchmark) else name_in(opened, str(benchmark))
-    reader = core.reader_or_default(opened.card(name).read_by)
-    if reader.ratings:
-        found = reader.read_scores(path, answer_keys(opened, name))
+    ratings = core.RATING_READERS.of(opened.card(name).read_by)
+    if ratings is not None:
+        found = ratings.read_scores(path, answer_keys(opened, name))
     else:
         read = read_scores(path, people_ratings(opened, name), allow_missing=True, columns=columns)
         found = core.RecordedScores(read.scores, read.notes)
@@ -443,32 +454,36 @@ def export(
 
 def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
     """Write a submission in the benchmark's format: the answers of one run, or the scores of one scorer."""
-    from proctor.results import scored_answers
+    from proctor.results import SCORE_WRITERS, scored_answers
     from proctor.runs import chosen_runs
 
-    reader = core.reader_or_default(where.store.card(where.benchmark).read_by)
-    if form in reader.score_formats:
+    reader = where.store.card(where.benchmark).read_by
+    scores, answers = SCORE_WRITERS.of(reader), core.SUBMISSION_WRITERS.of(reader)
+    if scores is not None and form in scores.formats:
         scorer = given["scorer"]
         scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
         template = None if given["template"] is None else Path(given["template"])
-        return reader.write_scores(form, scorer, scored, out, template=template, allow_missing=given["allow_missing"])
-    if form in reader.submission_formats:
+        return scores.write_scores(form, scorer, scored, out, template=template, allow_missing=given["allow_missing"])
+    if answers is not None and form in answers.formats:
         runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
         if len(runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
             raise core.InputError(
                 f"One run is exported, and this is not one: {found}. Choose it by --system and --condition."
             )
-        return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
+        return answers.write_submission(form, list(where.store.answers(runs[0]).values()), out)
     raise core.UsageError(f"--format {form!r} is no format of {where.benchmark}.")
 
 
 def _check_form(where: Stored, out: Path, form: str, *, named: bool) -> None:
     """Raises `UsageError` for an unknown format, and `InputError` for an ending that is none if no format is `named`."""
     from proctor.interchange import FORMATS
+    from proctor.results import SCORE_WRITERS
 
-    reader = core.reader_or_default(where.store.card(where.benchmark).read_by)
-    every = (*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats, *FORMATS.written())
+    reader = where.store.card(where.benchmark).read_by
+    writers = (core.SUBMISSION_WRITERS.of(reader), SCORE_WRITERS.of(reader))
+    own = [name for writer in writers if writer is not None for name in writer.formats]
+    every = (*PLAIN_FORMATS, *own, *FORMATS.written())
     if form in every:
         return
     known = ", ".join(every)

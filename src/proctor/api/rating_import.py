@@ -158,27 +158,31 @@ class _Import:
         self.runs = {system: there.get((system, condition)) for system, condition in self.conditions.items()}
         known = {system: run for system, run in self.runs.items() if run is not None}
         kept = {system: self.store.answers(run) for system, run in known.items()} if self.store is not None else {}
+        for key, row in rated.items():
+            self._check_answer(key, row, kept.get(key[1], {}).get(key[0]))
+
+    def _check_answer(self, key: _Answer, row: int, answer: core.Answer | None) -> None:
+        """Adds the fault of a rated answer, if it differs from the one in the store, and notes one that is new."""
+        item, system = key
+        text, text_row = self.rows.texts.get(key, ("", row))
         where = "the store" if self.store is None else self.store.shown
-        for (item, system), row in rated.items():
-            text, place = self.rows.texts.get((item, system), ("", row))
-            answer = kept.get(system, {}).get(item)
-            if answer is None and not text:
-                under = f"{system} / {self.conditions[system]}"
-                found = f"no answer of {under} to {item!r} in {where} or in the table"
-                expected = "a column with the answers (--map candidate=COLUMN), or the answers first: proctor import, "
-                self._fault(row, "", found, expected + "proctor run")
-            elif answer is None:
-                run = self.runs[system]
-                if run is not None and run.settings.get("format") != FORM:
-                    found = f"an answer to {item!r} that {system!r} did not give in {where}"
-                    expected = "an answer of that run, or another system's name"
-                    self._fault(place, self.rows.columns.candidate, found, expected)
-                self.new[item, system] = text
-            elif answer.status is core.Status.FAILED:
-                self._fault(row, "", f"a rating of a failed call ({system}, {item!r} in {where})", "one of an answer")
-            elif text and text.strip() not in {answer.text.strip(), answer.wording.strip()}:
-                found = f"another answer of {system!r} to {item!r} than in {where}"
-                self._fault(place, self.rows.columns.candidate, found, "the same answer, or another --store")
+        if answer is None and not text:
+            under = f"{system} / {self.conditions[system]}"
+            found = f"no answer of {under} to {item!r} in {where} or in the table"
+            expected = "a column with the answers (--map candidate=COLUMN), or the answers first: proctor import, "
+            self._fault(row, "", found, expected + "proctor run")
+        elif answer is None:
+            run = self.runs[system]
+            if run is not None and run.settings.get("format") != FORM:
+                found = f"an answer to {item!r} that {system!r} did not give in {where}"
+                expected = "an answer of that run, or another system's name"
+                self._fault(text_row, self.rows.columns.candidate, found, expected)
+            self.new[key] = text
+        elif answer.status is core.Status.FAILED:
+            self._fault(row, "", f"a rating of a failed call ({system}, {item!r} in {where})", "one of an answer")
+        elif text and text.strip() not in {answer.text.strip(), answer.wording.strip()}:
+            found = f"another answer of {system!r} to {item!r} than in {where}"
+            self._fault(text_row, self.rows.columns.candidate, found, "the same answer, or another --store")
 
     def _check_scheme(self) -> None:
         """Decides on the dimensions and their scales."""

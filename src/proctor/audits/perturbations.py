@@ -395,22 +395,14 @@ def _shifts(
     scorer: str, language: str, how: Perturbation, probed: Sequence[ProbedAnswer], plan: Resampling
 ) -> list[Shift]:
     dimensions = list(dict.fromkeys(name for answer in probed for name in answer.original))
-    whole = [answer for answer in probed if all(name in answer.original for name in dimensions)]
-    pairs = [answer for answer in whole if all(name in answer.changed.get(how.name, {}) for name in dimensions)]
+    whole = [answer for answer in probed if answer.original.keys() >= {*dimensions}]
+    pairs = [answer for answer in whole if answer.changed.get(how.name, {}).keys() >= {*dimensions}]
     missing = sum(how.name in answer.missing for answer in probed)
-    before = np.array([[answer.original[name] for name in dimensions] for answer in whole]).reshape(len(whole), -1)
+    before = _originals(whole, dimensions)
     spread = before.std(axis=0) if whole else np.zeros(len(dimensions))
     varied = [place for place, one in enumerate(spread) if one > 1e-9]
-    reason = (
-        next(
-            iter(answer.missing[how.name] for answer in probed if how.name in answer.missing),
-            "no answer can be changed so",
-        )
-        if not pairs
-        else "all scores are the same"
-        if not varied
-        else ""
-    )
+    reason = "" if varied else "all scores are the same"
+    reason = reason if pairs else _unchanged(how, probed)
     groups = len({pair.group for pair in pairs})
     blank = Shift(
         *(scorer, language, how.name, how.expected, "", _NONE, _NONE, _NONE, len(pairs), groups, missing, "", reason)
@@ -421,15 +413,26 @@ def _shifts(
     table = _table(whole, before[:, varied], spread[varied], names, how.name)
     clusters = [answer.group for answer in whole]
     found = sums_intervals(table, clusters, lambda sums: _statistics(sums, len(names)), plan=plan)
+    column = np.eye(table.shape[1]).tolist()
     rows = []
     for place, name in enumerate(["", *names]):
-        hits, trials = (tuple(float(k == column) for k in range(table.shape[1])) for column in (2 + place, 1))
-        fell = sums_interval(table, clusters, Share(hits, trials), plan=plan)
+        fell = sums_interval(table, clusters, Share(tuple(column[2 + place]), tuple(column[1])), plan=plan)
         kinds = (found[2 * place], found[2 * place + 1], fell)
         shift, moved, fell = (_counted(estimate, len(pairs), groups) for estimate in kinds)
         row = replace(blank, dimension=name, shift=shift, moved=moved, fell=fell)
         rows.append(replace(row, finding=_finding(how, row)))
     return rows
+
+
+def _originals(answers: Sequence[ProbedAnswer], dimensions: Sequence[str]) -> Floats:
+    """The scores of the unchanged answers: answers × dimensions."""
+    return np.array([[answer.original[name] for name in dimensions] for answer in answers]).reshape(len(answers), -1)
+
+
+def _unchanged(how: Perturbation, probed: Sequence[ProbedAnswer]) -> str:
+    """Why no answer was changed: the first reason given."""
+    reasons = (answer.missing[how.name] for answer in probed if how.name in answer.missing)
+    return next(reasons, "no answer can be changed so")
 
 
 def _table(whole: Sequence[ProbedAnswer], before: Floats, spread: Floats, names: Sequence[str], how: str) -> Floats:

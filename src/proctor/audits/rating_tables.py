@@ -312,12 +312,7 @@ def _long_metrics(
 ) -> tuple[MetricScores, ...]:
     """The metrics of a long table, by their names."""
     rated, dimensions = {key[:2] for key in table.keys}, {key[2] for key in table.keys}
-    series: dict[tuple[str, str], list[core.TableRow]] = {}
-    for row in rows:
-        scorer, metric = (row.cells.get(name, "").strip() for name in ("scorer", "metric"))
-        unscored = not row.cells[_VALUE].strip()  # `export` writes a row for each answer
-        if not (person_in(scorer) or metric in _ABOUT_JUDGES or unscored):
-            series.setdefault((scorer, metric), []).append(row)
+    series = _series(rows)
     named: dict[str, list[core.TableRow]] = {}
     left: dict[str, int] = {}
     for (scorer, metric), some in series.items():
@@ -340,6 +335,17 @@ def _long_metrics(
         )
         for name, some in named.items()
     )
+
+
+def _series(rows: Sequence[core.TableRow]) -> dict[tuple[str, str], list[core.TableRow]]:
+    """The rows with a score by scorer and metric, without those by people and those about a judge's reply."""
+    series: dict[tuple[str, str], list[core.TableRow]] = {}
+    for row in rows:
+        scorer, metric = (row.cells.get(name, "").strip() for name in ("scorer", "metric"))
+        unscored = not row.cells[_VALUE].strip()  # `export` writes a row for each answer
+        if not (person_in(scorer) or metric in _ABOUT_JUDGES or unscored):
+            series.setdefault((scorer, metric), []).append(row)
+    return series
 
 
 def _metric_name(file: Path, scorer: str, metric: str, own: Collection[str], dimensions: Collection[str]) -> str:

@@ -222,37 +222,21 @@ def compared_tables(
     >>> len(kept.ratings), mine.notes
     (1, ('1 score by r1 alone: left out',))
     """
-    own, raters = {metric.name: metric for metric in metrics}, sorted({rating.rater for rating in table.ratings})
-    for place, what, names, known in (("scores", "metric", scorers, [*own]), ("ratings", "rater", against, raters)):
-        for name in names:
-            if name not in known:
-                raise core.InputError(place, found=f"no {what} {name!r}", expected=core.one_of(known, name))
-    chosen = [own[name] for name in dict.fromkeys(scorers)] or list(metrics)
-    cells = {
-        rating.key: (rating.dataset, rating.language, rating.dimension)
-        for rating in table.ratings
-        if not against or rating.rater in against
-    }
-    scores = [
-        _with_opted_out(metric_scores, cells) if allow_missing else dict(metric_scores.scores)
-        for metric_scores in chosen
-    ]
+    chosen = _named(metrics, scorers)
+    raters = sorted({rating.rater for rating in table.ratings})
+    _refuse_unknown("ratings", "rater", against, raters)
+    compared = [rating for rating in table.ratings if rating.rater in (against or raters)]
+    cells = {rating.key: (rating.dataset, rating.language, rating.dimension) for rating in compared}
+    if not allow_missing:
+        _refuse_lacking(chosen, cells)
+    scores = [_with_opted_out(one, cells) for one in chosen]
     kept = {key for key in cells if all(key in given for given in scores)}
-    if not allow_missing and len(kept) < len(cells):
-        name, given = next(
-            (metric_scores.name, metric_scores.scores)
-            for metric_scores in chosen
-            if cells.keys() - metric_scores.scores.keys()
-        )
-        lacks = [key for key in cells if key not in given]
-        found = f"none for {core.count_of(len(lacks), 'rated answer')}, the first {shown_key(lacks[0])}"
-        raise core.InputError(f"scores by {name}", found=found, expected="one for each, or --allow-missing")
-    alone = next((metric_scores.name for metric_scores in chosen if not metric_scores.scores.keys() & kept), None)
-    if alone is not None:
-        raise core.InputError(f"scores by {alone}", found="no rated answer that all metrics scored", expected="some")
+    for metric in chosen:
+        if not metric.scores.keys() & kept:
+            found = "no rated answer that all metrics scored"
+            raise core.InputError(f"scores by {metric.name}", found=found, expected="some")
     who, unscored = ", ".join(against or raters), len(cells) - len(kept)
-    ratings = (rating for rating in table.ratings if rating.key in kept and (not against or rating.rater in against))
-    return replace(table, ratings=tuple(ratings)), [
+    return replace(table, ratings=tuple(rating for rating in compared if rating.key in kept)), [
         MetricScores(
             metric.name,
             {key: given[key] for key in cells if key in kept},
@@ -260,6 +244,27 @@ def compared_tables(
         )
         for metric, given in zip(chosen, scores, strict=True)
     ]
+
+
+def _named(metrics: Sequence[MetricScores], names: Sequence[str]) -> list[MetricScores]:
+    """The metrics with these names (none named: all)."""
+    own = {metric.name: metric for metric in metrics}
+    _refuse_unknown("scores", "metric", names, [*own])
+    return [own[name] for name in dict.fromkeys(names)] or list(metrics)
+
+
+def _refuse_unknown(place: str, what: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise core.InputError(place, found=f"no {what} {name!r}", expected=core.one_of(known, name))
+
+
+def _refuse_lacking(metrics: Sequence[MetricScores], cells: Mapping[Key, tuple[str, str, str]]) -> None:
+    """Raises `InputError` for the first metric that has not scored every rated answer."""
+    for metric in metrics:
+        if lacks := [key for key in cells if key not in metric.scores]:
+            found = f"none for {core.count_of(len(lacks), 'rated answer')}, the first {shown_key(lacks[0])}"
+            raise core.InputError(f"scores by {metric.name}", found=found, expected="one for each, or --allow-missing")
 
 
 def left_out(*sides: tuple[str, int]) -> tuple[str, ...]:

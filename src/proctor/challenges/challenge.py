@@ -20,11 +20,11 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from proctor.api import load
-from proctor.challenges.schema import CHALLENGE_VERSION, FORMER_VERSIONS, metadata
+from proctor.challenges.schema import CHALLENGE_VERSION, metadata
 from proctor.challenges.settings import CHALLENGE_FILE, SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
-from proctor.runs import Store, database_clock, lease_time, machine_time, reading
-from proctor.web import SiteStore, StoredTables, prepare_accounts, site_store
+from proctor.runs import Store, StoredTables, away, database_clock, lease_time, machine_time, reading
+from proctor.web import SiteStore, prepare_accounts, site_store
 
 Access = Literal["web", "worker", "organiser"]
 """Who opens a challenge. Only workers and organisers may open its sealed part."""
@@ -37,7 +37,6 @@ TABLES = StoredTables(
     CHALLENGE_VERSION,
     tuple(metadata.tables.values()),
     tuple((name, "") for name in _LASTING),
-    former=FORMER_VERSIONS,
 )
 """The tables of a challenge, beside those of accounts."""
 
@@ -174,7 +173,8 @@ class Challenge:
         made, and so are missing tables.
 
         Raises `InputError` for invalid settings, when there is no database, and when `access` is "web" and this process
-        could open the sealed part, unless `same_user`. An organiser need not be able to open it: see `sealed`.
+        could open the sealed part, unless `same_user`; `StoreAwayError` (also an `InputError`) for a database that can't
+        be used for now. An organiser need not be able to open it: see `sealed`.
         """
         reached = _may_open(folder / SEALED)
         settings = read_challenge(folder, sealed=access == "worker" or (access == "organiser" and reached))
@@ -192,7 +192,8 @@ class Challenge:
             if isinstance(error, InputError):
                 raise
             found = " ".join(str(error.orig).split())[:200]
-            raise InputError(place.shown, found=found, expected="a database that answers") from error
+            fault = InputError(place.shown, found=found, expected="a database that answers")
+            raise away(place.shown, error, engine.dialect.name) or fault from error
 
     def close(self) -> None:
         """Closes all connections."""

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Engine, Table, func, insert, select
 
 from proctor.challenges.challenge import TABLES
 from proctor.core import InputError
-from proctor.runs import open_engine, reading, shown_url, store_tables
-from proctor.web import ACCOUNT_TABLES, REVIEW_TABLES, StoredTables, first_fault, private_store, trail_head
+from proctor.runs import StoredTables, open_engine, reading, shown_url, store_tables
+from proctor.web import ACCOUNT_TABLES, REVIEW_TABLES, first_fault, private_store, trail_head
 
 _PART = 1000  # rows that are read and written at once
 
@@ -36,8 +36,6 @@ def copy_store(source: str, target: str) -> CopiedStore:
     first = open_engine(source, create=False)
     try:
         kinds = [tables for tables in (ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)]
-        for tables in kinds:
-            tables.prepare(first)  # with the columns of this version
         second = open_engine(target if "://" in target else private_store(Path(target)), create=True)
         try:
             return _copied(first, second, kinds, shown_url(source), shown_url(target))

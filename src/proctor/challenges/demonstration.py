@@ -16,7 +16,7 @@ from proctor.challenges.settings import CHALLENGE_FILE, read_challenge
 from proctor.challenges.teams import TeamEntry, register_team
 from proctor.challenges.uploads import submit_file
 from proctor.challenges.worker import WorkPlan, work_on
-from proctor.core import Answer, InputError, Item, Timing, count_of, generator, reader_of, write_whole
+from proctor.core import SUBMISSION_WRITERS, Answer, InputError, Item, Timing, count_of, generator, write_whole
 from proctor.systems import RandomGuess
 
 TEAMS: Mapping[str, tuple[float, ...]] = {
@@ -104,8 +104,8 @@ def _submit_broken_file(challenge: Challenge, team: str, log: Callable[[str], No
 
 def _write_answers(challenge: Challenge, plan: NewChallenge, who: str, knows: float, file: Path) -> None:
     """Writes answers to the hidden questions in the benchmark's format: a share of them right, the rest guessed."""
-    reader = reader_of(plan.benchmark, plan.track)
-    if not reader.submission_formats:
+    writer = SUBMISSION_WRITERS.of(plan.benchmark)
+    if writer is None:
         raise InputError(f"benchmark {plan.benchmark}", found="no format of submissions", expected="one")
     rng = generator(plan.seed, "demonstration", who)
     guess = RandomGuess(int(rng.integers(2**31)))
@@ -118,7 +118,7 @@ def _write_answers(challenge: Challenge, plan: NewChallenge, who: str, knows: fl
         )
         for item, right, took in zip(items, known, seconds, strict=True)
     ]
-    reader.write_submission(reader.submission_formats[-1], answers, file)
+    writer.write_submission(writer.formats[-1], answers, file)
 
 
 def _text(item: Item, guess: RandomGuess, *, knows: bool) -> str:

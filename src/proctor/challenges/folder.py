@@ -25,7 +25,7 @@ from proctor.core import (
     count_of,
     generator,
     one_of,
-    reader_of,
+    question_writer,
     reader_or_default,
     whole_folder,
     write_whole,
@@ -113,14 +113,14 @@ def new_challenge(folder: Path, plan: NewChallenge) -> dict[str, int]:
 def _phase(half: Path, plan: NewChallenge, benchmark: Benchmark, name: str, groups: set[str]) -> dict[str, Any]:
     """Writes the parts of a phase; returns its settings."""
     items = [item for item in benchmark.items if item.group in groups]
-    ids, reader = {item.id for item in items}, reader_of(plan.benchmark, plan.track)
+    ids, write_questions = {item.id for item in items}, question_writer(plan.benchmark, plan.data)
     public, sealed = f"public/{name}", f"{SEALED}/{name}"
     settings: dict[str, Any] = {"name": name, "title": name.capitalize()}
     handed_out = name != TEST or plan.files_only
     for path, kept, references in ((public, handed_out, name == TRAINING), (sealed, name != TRAINING, True)):
         if kept:
             (half / path).mkdir()
-            reader.write_questions(plan.data, half / path, ids, references=references)
+            write_questions(plan.data, half / path, ids, references=references, track=plan.track)
             settings |= {"questions" if path == public else "sealed": path}
     if plan.media is None:
         settings["condition"] = "text-only"
@@ -154,11 +154,11 @@ def write_public_questions(folder: Path, phase: str) -> tuple[str, int]:
             f"phase {phase}", found="no sealed questions", expected="some (sealed: …): the others are public"
         )
     place = rules.questions or f"public/{phase}"
-    sealed, reader = SealedPart(folder, settings), reader_of(settings.benchmark, settings.track)
+    sealed, write_questions = SealedPart(folder, settings), question_writer(settings.benchmark, folder / rules.sealed)
     scored = sealed.benchmark(phase)
     with whole_folder(folder / place) as half:
         ids = {item.id for item in scored.items}
-        reader.write_questions(folder / rules.sealed, half, ids, references=False)
+        write_questions(folder / rules.sealed, half, ids, references=False, track=settings.track)
         given = load(settings.benchmark, half, folder / (rules.media or rules.sealed), track=settings.track)
         if problems := list(handed_out_problems(scored, given)):
             raise ProblemsError(folder / place, problems)

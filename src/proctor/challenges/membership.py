@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, literal, select, union, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
@@ -22,7 +23,7 @@ from proctor.challenges.schema import account_charges, members, submissions, tea
 from proctor.challenges.states import PhaseState, phase_state
 from proctor.challenges.submissions import quota_exceeded_by
 from proctor.core import InputError, count_of
-from proctor.web import find_account, new_token, record_change, utc_text
+from proctor.web import find_account, new_token, pseudonym_of, record_change, utc_text
 
 
 class TeamError(InputError):
@@ -49,7 +50,7 @@ def add_member(connection: Connection, challenge: Challenge, by: int | None, acc
     """An organiser (`by`) adds an account to a team. Raises `TeamError` for a full team, an account that is in a team,
     and one with whose former teams' submissions the team would exceed a quota."""
     _add_to(connection, challenge, account, team)
-    record_change(connection, challenge.now(), by, "add member", f"team {team}", {"account": account})
+    record_change(connection, challenge.now(), by, "add member", f"team {team}", _named(connection, account))
 
 
 def end_membership(connection: Connection, challenge: Challenge, by: int | None, account: int) -> int:
@@ -58,7 +59,7 @@ def end_membership(connection: Connection, challenge: Challenge, by: int | None,
     for an account in no team."""
     team = _take_out(connection, account)
     action = "leave team" if by == account else "remove member"
-    detail = None if by == account else {"account": account}
+    detail = None if by == account else _named(connection, account)
     record_change(connection, challenge.now(), by, action, f"team {team}", detail)
     return team
 
@@ -69,7 +70,12 @@ def move_member(connection: Connection, challenge: Challenge, by: int | None, ac
     former = _take_out(connection, account)
     _add_to(connection, challenge, account, team)
     for action, which in (("remove member", former), ("add member", team)):  # last: others wait for the trail
-        record_change(connection, challenge.now(), by, action, f"team {which}", {"account": account})
+        record_change(connection, challenge.now(), by, action, f"team {which}", _named(connection, account))
+
+
+def _named(connection: Connection, account: int) -> dict[str, JsonValue]:
+    """The account as entries of the trail name it."""
+    return {"account": pseudonym_of(connection, account)}
 
 
 def place_member(connection: Connection, challenge: Challenge, by: int | None, name: str, team: int) -> None:

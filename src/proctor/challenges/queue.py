@@ -1,5 +1,6 @@
-"""The queue: workers lease submissions and renew their leases while they work. A worker whose lease has gone to another
-one can't write. The time `now` of every call is that of the database (`Challenge.clock`).
+"""The queue: workers lease submissions and renew their leases while they work (see `proctor.runs.leases`). The token of
+a lease is its number (`fence`): it grows with each lease, so that a worker with an older one can't write. The time `now`
+of every call is that of the database (`Challenge.clock`).
 
 A lease that is not renewed ends. A submission that was leased or running is then queued again, once; after that it is
 `lost`, which costs its team nothing. A submission that only has to be scored is leased again as it is, once; after that
@@ -13,19 +14,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, case, exists, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, case, exists, or_, select, update
+from sqlalchemy.exc import InterfaceError, OperationalError
 
+from proctor.challenges.challenge import Challenge
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.settings import Kind
 from proctor.challenges.states import HOLDING, SubmissionState
 from proctor.challenges.submissions import StaleError, changed_state, log_event, move, submission_row
+from proctor.runs import LEASE_S, Lease, LeasedRows, StoreAwayError
 from proctor.web import utc_text
 
-LEASE_S = 60.0
-"""The seconds that a lease lasts without being renewed; workers renew it four times as often."""
+SUBMISSIONS = LeasedRows(submissions.c.fence, submissions.c.lease_until)
+"""The leases on submissions. `lease_until` is null where nobody has one."""
 
-LONGEST_S = 10 * LEASE_S
-"""A lease that ends later than this does not hold: it was written by another clock."""
+OUTAGES = (OperationalError, InterfaceError)
+"""The errors of a database that can't be used for now."""
 
 RECEIVED_S = 900.0
 """A submission whose check did not end in this time is cancelled: the check was interrupted."""
@@ -81,7 +85,7 @@ def claim(
     blocked = other.c.phase.in_(in_order) & exists().where(*same, earlier.c.state.in_((_S.RECEIVED, *HOLDING)))
     first = select(other.c.id).where(waits, other.c.kind.in_(kinds), ~blocked).order_by(other.c.id).limit(1)
     state = case((table.state == _S.SCORING.value, _S.SCORING.value), else_=_S.LEASED.value)
-    leased = {"state": state, "worker": worker, "fence": table.fence + 1, "lease_until": _until(now, lease_s)}
+    leased = {"state": state, "worker": worker, "fence": table.fence + 1, "lease_until": now.timestamp() + lease_s}
     statement = (
         update(submissions)
         .where(table.id == first.with_for_update(of=other, skip_locked=True).scalar_subquery())
@@ -108,13 +112,39 @@ def beat(
 ) -> None:
     """Renews a lease, and records the number of questions by status. Raises `StaleError` when the lease has ended or
     the submission was cancelled: the worker must stop."""
-    mine = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
-    values: dict[str, Any] = {"lease_until": _until(now, lease_s)}
-    if progress is not None:
-        values["progress"] = progress
-    renewed = update(submissions).where(*mine, submissions.c.lease_until.is_not(None)).values(values)
-    if connection.execute(renewed.returning(submissions.c.id)).first() is None:
+    more = {} if progress is None else {"progress": progress}
+    until, returned = now.timestamp() + lease_s, [submissions.c.id]
+    if not SUBMISSIONS.renew(connection, leased.fence, until, *_leased_as(leased), returning=returned, **more):
         raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
+
+
+def _leased_as(leased: Leased) -> tuple[ColumnElement[bool], ...]:
+    """The conditions that a submission is still leased; a `scoring` one may have been given back."""
+    table = submissions.c
+    return table.id == leased.submission, table.state.in_(_HELD), table.lease_until.is_not(None)
+
+
+class SubmissionLease(Lease):
+    """A worker's lease on a submission, which is `lost` when it has ended or the submission was cancelled."""
+
+    def __init__(self, challenge: Challenge, leased: Leased, lease_s: float = LEASE_S) -> None:
+        super().__init__(lease_s)
+        self._challenge, self._leased = challenge, leased
+        self._counts: dict[str, int] | None = None
+
+    def report(self, counts: dict[str, int]) -> None:
+        """Keeps the number of questions by status for the next beat."""
+        self._counts = counts
+
+    def _renew(self) -> None:
+        try:
+            with self._challenge.writing() as connection:
+                beat(connection, self._leased, self._challenge.clock(connection), self.lease_s, self._counts)
+        except StaleError as error:
+            self.lost = error
+        except OUTAGES as error:
+            found = " ".join(str(error.orig).split())[:200]
+            raise StoreAwayError("the challenge", found=found, expected="a database that can be reached") from error
 
 
 def advance(
@@ -140,10 +170,8 @@ def held_by(connection: Connection, worker: str) -> Leased | None:
 def give_back(connection: Connection, leased: Leased, now: datetime, *, counted: bool = True) -> SubmissionState:
     """Ends the lease of a worker that can't continue, through no fault of the submission; returns the new state. It
     counts as a lost lease (`counted`) unless the worker was stopped."""
-    table = submissions.c
-    held = (table.id == leased.submission, table.fence == leased.fence, table.state.in_(_HELD))
-    renewable = table.lease_until.is_not(None)  # a submission that is `scoring` may have been given back before
-    row = connection.execute(select(submissions).where(*held, renewable).with_for_update()).mappings().first()
+    held = (SUBMISSIONS.of(leased.fence), *_leased_as(leased))
+    row = connection.execute(select(submissions).where(*held).with_for_update()).mappings().first()
     if row is None:
         raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
     return _ended(connection, row, now, counted=counted)
@@ -153,10 +181,10 @@ def expire(connection: Connection, now: datetime) -> list[int]:
     """Ends expired leases and interrupted checks; returns the ids of the submissions. Workers call it before they
     claim."""
     table = submissions.c
-    # What lies too far ahead was written before the clock was set back.
-    held = table.lease_until.between(utc_text(now), _until(now, LONGEST_S))
-    silent = table.state.in_(_HELD) & table.lease_until.is_not(None) & ~held
-    begun = table.changed.between(_until(now, -RECEIVED_S), _until(now, RECEIVED_S))
+    in_force = SUBMISSIONS.in_force(now.timestamp())
+    silent = table.state.in_(_HELD) & table.lease_until.is_not(None) & ~in_force
+    checked = timedelta(seconds=RECEIVED_S)  # what lies further ahead was written before the clock was set back
+    begun = table.changed.between(utc_text(now - checked), utc_text(now + checked))
     unsettled = (table.state == _S.RECEIVED.value) & ~begun
     query = select(submissions).where(or_(silent, unsettled))
     # One order for all processes prevents deadlocks over the rows of quotas.
@@ -181,12 +209,8 @@ def _ended(connection: Connection, row: RowMapping, now: datetime, *, counted: b
     if not again:
         changed_state(connection, row, _S.SCORER_FAULT, now=now, reason="scorer_fault")
         return _S.SCORER_FAULT
-    same = (submissions.c.id == row["id"], submissions.c.fence == row["fence"])
+    same = (submissions.c.id == row["id"], SUBMISSIONS.of(row["fence"]))
     values = {"lease_until": None, "worker": "", "requeued": requeued, "changed": utc_text(now)}
     connection.execute(update(submissions).where(*same).values(values))
     log_event(connection, row["id"], _S.SCORING, _S.SCORING, now, worker=row["worker"], fence=row["fence"])
     return _S.SCORING
-
-
-def _until(now: datetime, lease_s: float) -> str:
-    return utc_text(now + timedelta(seconds=lease_s))

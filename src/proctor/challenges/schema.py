@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from proctor.runs import id_column, time_column
 
 CHALLENGE_VERSION = 2
-FORMER_VERSIONS = (1,)  # without descriptions, and without the reason of a team's disqualification
 
 metadata = sa.MetaData()
 
@@ -69,7 +68,7 @@ submissions = sa.Table(
     sa.Column(
         "fence", sa.Integer, nullable=False, default=0
     ),  # grows with each lease; a worker with an older one can't write
-    time_column("lease_until", nullable=True),
+    sa.Column("lease_until", sa.Float),  # seconds since 1970 by the database's clock
     sa.Column("progress", sa.JSON),  # questions by status: counts alone
     sa.Column("log", sa.JSON),  # the blind log
     sa.Column("disqualified", sa.Text),  # the reason, if an organiser disqualified it

@@ -1,18 +1,23 @@
 """The scorer's process: scores answers and publishes boards apart from the worker, so that a judge's library or a file
-that fills the memory can't end the worker. A scorer that was killed is started again."""
+that fills the memory can't end the worker. A scorer that was killed is started again; one whose database is away waits for
+it, and says so in one line."""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
 import os
+import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy.exc import DBAPIError
 
 from proctor.challenges.board_pages import publish
 from proctor.challenges.boards import Figures
@@ -20,11 +25,16 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased
 from proctor.challenges.scoring import score_submission, scorer_fingerprint
 from proctor.core import ProctorError, error_line
+from proctor.runs import StoreAwayError, away
 
 SCORING_S = 6 * 3600.0
 """The time limit for scoring one submission; a longer one is a fault of the scorer."""
 
+OUTAGE_S = 600.0
+"""How long the scorer waits for a database that is away before that is a fault."""
+
 _TRIES = 2
+_REST_S = 1.0
 _POLL_S = 0.5
 
 
@@ -52,10 +62,19 @@ class ScorerError(ProctorError):
 
 class ScorerProcess:
     """A process that is started when it is needed. A request during which it dies is repeated once, in a new process.
-    Close it, or the program waits for it."""
+    `tell` receives a line when it has to wait. Close it, or the program waits for it."""
 
-    def __init__(self, folder: Path, store: str | None, scoring: Scoring = OWN, *, context: str = "spawn") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: str | None,
+        scoring: Scoring = OWN,
+        *,
+        context: str = "spawn",
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._arguments = (folder, store, scoring)
+        self._tell = tell
         self._context = multiprocessing.get_context(context)
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection
@@ -109,18 +128,21 @@ class ScorerProcess:
         process, pipe = self._started()
         pipe.send(request)
         waited = 0.0
-        while not pipe.poll(_POLL_S):
-            waited += _POLL_S
-            if waited > SCORING_S:
-                self.close()
-                raise ScorerError(f"scoring took longer than {SCORING_S / 3600:g} h")
-            if not process.is_alive() and not pipe.poll():
-                raise EOFError
-        try:
-            ok, reply = pipe.recv()
-        except OSError as error:  # killed in the middle of its reply
-            raise EOFError from error
-        return ok, reply
+        while True:
+            while not pipe.poll(_POLL_S):
+                waited += _POLL_S
+                if waited > SCORING_S:
+                    self.close()
+                    raise ScorerError(f"scoring took longer than {SCORING_S / 3600:g} h")
+                if not process.is_alive() and not pipe.poll():
+                    raise EOFError
+            try:
+                ok, reply = pipe.recv()
+            except OSError as error:  # killed in the middle of its reply
+                raise EOFError from error
+            if ok is not None:
+                return ok, reply
+            self._tell(reply)  # it waits
 
     def _started(self) -> tuple[multiprocessing.process.BaseProcess, Connection]:
         if self._process is None or not self._process.is_alive():
@@ -136,13 +158,13 @@ class ScorerProcess:
 def _serve(pipe: Connection, folder: Path, store: str | None, scoring: Scoring) -> None:
     """The process: replies to requests until its worker is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    challenge = Challenge.open(folder, "worker", store=store, create=False)
+    replies = _Replies(folder, store, scoring, tell=lambda line: pipe.send((None, line)))
     while True:
         try:
             action, argument = pipe.recv()
         except EOFError:
             return
-        pipe.send(_perform(challenge, scoring, action, argument))
+        pipe.send(replies.reply(action, argument))
 
 
 def _end_with_parent() -> None:
@@ -151,15 +173,47 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _perform(challenge: Challenge, scoring: Scoring, action: str, argument: Any) -> tuple[bool, Any]:
-    try:
+@dataclass
+class _Replies:
+    """What the process replies to requests. It opens the challenge at the first one. All of them are safe to repeat."""
+
+    folder: Path
+    store: str | None
+    scoring: Scoring
+    tell: Callable[[str], None]
+    _challenge: Challenge | None = field(default=None, init=False)
+
+    def reply(self, action: str, argument: Any) -> tuple[bool, Any]:
+        """Whether it succeeded, and the result or one line on what failed. A database that is away is waited for."""
+        ends, told = time.monotonic() + OUTAGE_S, False
+        while True:
+            try:
+                return True, self._perform(action, argument)
+            except Exception as error:  # noqa: BLE001 - the edge of a process: the reply names whatever failed in a judge
+                gone = _outage(error)
+                if gone is None or time.monotonic() > ends:
+                    return False, error_line(error)[:500]
+            if not told:
+                self.tell(f"the scorer waits for {gone}"[:500])
+                told = True
+            time.sleep(_REST_S)
+
+    def _perform(self, action: str, argument: Any) -> Any:
+        if self._challenge is None:
+            self._challenge = Challenge.open(self.folder, "worker", store=self.store, create=False)
         match action:
             case "score":
-                return True, (scoring.score(challenge, argument), scoring.fingerprint(challenge))
+                return self.scoring.score(self._challenge, argument), self.scoring.fingerprint(self._challenge)
             case "publish":
-                scoring.publish(challenge, argument)
-                return True, None
+                self.scoring.publish(self._challenge, argument)
+                return None
             case _:
-                return True, scoring.fingerprint(challenge)
-    except Exception as error:  # noqa: BLE001 - the edge of a process: the reply names whatever failed in a judge
-        return False, error_line(error)[:500]
+                return self.scoring.fingerprint(self._challenge)
+
+
+def _outage(error: Exception) -> StoreAwayError | None:
+    """What is waited for; None for an error that does not go away by itself."""
+    if isinstance(error, DBAPIError):
+        sqlite = isinstance(error.orig, sqlite3.Error)
+        return away("the challenge", error, "sqlite" if sqlite else "")
+    return error if isinstance(error, StoreAwayError) else None

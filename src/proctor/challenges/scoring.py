@@ -28,9 +28,9 @@ from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import changed_state, submission_row
 from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
 from proctor.results import load_items, status_counts
-from proctor.runs import Run, Store
+from proctor.runs import Run, Store, StoreAwayError, one_at_a_time
 from proctor.shell import score_by_code
-from proctor.web import one_at_a_time, utc_text
+from proctor.web import utc_text
 
 _SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs", "results")
 _S = SubmissionState
@@ -65,13 +65,14 @@ def score_submission(challenge: Challenge, leased: Leased) -> Figures:
 
 
 def score_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
-    """Scores a submission with the sealed part alone, as `score_submission` does."""
+    """Scores a submission with the sealed part alone, as `score_submission` does. Raises
+    `StoreAwayError` where the store of answers can't be used for now."""
     try:
         with sealed.store(phase) as store:
             scorer = _Scorer(sealed, store, phase)
             scorer.score_baselines()
             return scorer.score(entrant)
-    except ScorerFaultError:
+    except (ScorerFaultError, StoreAwayError):
         raise
     except ProctorError as error:
         raise ScorerFaultError(f"{entrant.system}: {error}") from error

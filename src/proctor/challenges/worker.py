@@ -11,22 +11,21 @@ import os
 import secrets
 import shutil
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import IntegrityError
 
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.descriptions import DESCRIBED, RULED
 from proctor.challenges.execution import ALL_GPUS, EndedError, StoppedError, run_submission
-from proctor.challenges.queue import KINDS, LEASE_S, Leased, advance, beat, claim, expire, give_back, held_by
+from proctor.challenges.queue import KINDS, OUTAGES, Leased, SubmissionLease, advance, claim, expire, give_back, held_by
 from proctor.challenges.schema import boards, events, results, submissions
 from proctor.challenges.scorer import ScorerError, ScorerProcess
 from proctor.challenges.scoring import ScorerChangedError, keep_result, known_scorer, rerun_all
@@ -35,16 +34,14 @@ from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import StaleError
 from proctor.containers import BoxReport, Executor, executor_of
 from proctor.core import ConfigurationError, InfrastructureError, InputError
-from proctor.runs import delete_runs, revise_benchmark
+from proctor.runs import LEASE_S, beating, delete_runs, revise_benchmark
 from proctor.web import newest_change, utc_text
 
 RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate", DESCRIBED, RULED)
 """The actions, as the trail names them, after which boards are published again."""
 
 POLL_S = 2.0
-_BEATS = 4  # per lease
 _MAX_OUTAGE_S = 600.0  # of the database; a longer one ends the worker
-_OUTAGES = (OperationalError, InterfaceError)
 _TRIES, _REST_S = 3, 5.0  # after infrastructure errors
 _ASKED = "order_seed"  # a setting of runs that the engine asked in a submission's own order
 
@@ -113,15 +110,21 @@ class Worker:
     async def _serve(self, leased: Leased, stop: asyncio.Event) -> None:
         """Completes one submission, or gives it back."""
         self._say(leased, f"{leased.system} in {leased.phase}")
-        pulse = _Pulse(self.challenge, leased, self.lease_s)
-        task = asyncio.create_task(self._steps(leased, stop, pulse))
-        with pulse.beating(task):
+        lease = SubmissionLease(self.challenge, leased, self.lease_s)
+        task, cut = asyncio.create_task(self._steps(leased, stop, lease)), asyncio.Event()
+
+        def end() -> None:
+            if not task.done():
+                cut.set()
+                task.cancel()
+
+        with beating(lease, partial(asyncio.get_running_loop().call_soon_threadsafe, end)):
             try:
                 await task
             except StaleError as error:
                 self._say(leased, str(error))
             except asyncio.CancelledError:
-                if not pulse.lost:  # the worker itself was cancelled
+                if not cut.is_set():  # the worker itself was cancelled
                     await self._give_back(leased, counted=False)
                     raise
                 self._say(leased, "cancelled, or leased by another worker")
@@ -131,10 +134,10 @@ class Worker:
                 self._say(leased, f"{type(error).__name__}: {error}")
                 await self._give_back(leased)
 
-    async def _steps(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
+    async def _steps(self, leased: Leased, stop: asyncio.Event, lease: SubmissionLease) -> None:
         try:
             if not leased.scoring:
-                await self._collect_answers(leased, stop, pulse)
+                await self._collect_answers(leased, stop, lease)
             figures, fingerprint = await self.scorer.score(leased)
             clock = self.challenge.clock
             await self._write(
@@ -157,18 +160,18 @@ class Worker:
         else:
             self._say(leased, "scored")
 
-    async def _collect_answers(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
+    async def _collect_answers(self, leased: Leased, stop: asyncio.Event, lease: SubmissionLease) -> None:
         """Runs an image until all answers are stored. The scorer reads those of a file."""
         report_columns: dict[str, Any] = {}
         if leased.kind == "image":
             await self._advance(leased, _S.RUNNING)
-            report, digest = await self._run(leased, stop, pulse)
+            report, digest = await self._run(leased, stop, lease)
             report_columns = {"log": report.model_dump(mode="json"), "image_digest": digest}
         await self._advance(leased, _S.SCORING, **report_columns)
 
-    async def _run(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> tuple[BoxReport, str]:
+    async def _run(self, leased: Leased, stop: asyncio.Event, lease: SubmissionLease) -> tuple[BoxReport, str]:
         """Runs an image; after an infrastructure error again, from where it stopped."""
-        given: dict[str, Any] = {"stop": stop, "gpu": self.gpu, "on_progress": pulse.report}
+        given: dict[str, Any] = {"stop": stop, "gpu": self.gpu, "on_progress": lease.report}
         for attempt in range(1, _TRIES):
             try:
                 return await run_submission(self.challenge, leased, self.executor, **given)
@@ -227,7 +230,7 @@ class Worker:
                 conflicts += 1
                 if conflicts == _TRIES:
                     raise
-            except _OUTAGES:
+            except OUTAGES:
                 if time.monotonic() > ends:
                     raise
             await asyncio.sleep(rest)
@@ -236,51 +239,6 @@ class Worker:
     def _write_once(self, change: Callable[[Connection], T]) -> T:
         with self.challenge.writing() as connection:
             return change(connection)
-
-
-class _Pulse:
-    """Renews a lease from a thread of its own, so that nothing the worker does delays it. When the lease is lost or the
-    submission cancelled, the task is cancelled and `lost` is set."""
-
-    def __init__(self, challenge: Challenge, leased: Leased, lease_s: float) -> None:
-        self.lost = False
-        self._challenge, self._leased, self._lease_s = challenge, leased, lease_s
-        self._counts: dict[str, int] | None = None
-        self._done = threading.Event()
-
-    def report(self, counts: dict[str, int]) -> None:
-        """Keeps the counts by status for the next beat."""
-        self._counts = counts
-
-    @contextmanager
-    def beating(self, task: asyncio.Task[None]) -> Iterator[None]:
-        """Renews the lease inside the block, for a task of this event loop."""
-        given = (task, asyncio.get_running_loop())
-        thread = threading.Thread(target=self._beat_on, args=given, name="proctor-pulse", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            thread.join()
-
-    def _beat_on(self, task: asyncio.Task[None], loop: asyncio.AbstractEventLoop) -> None:
-        rest = self._lease_s / _BEATS
-        while not self._done.wait(rest):
-            rest = self._lease_s / _BEATS
-            try:
-                with self._challenge.writing() as connection:
-                    beat(connection, self._leased, self._challenge.clock(connection), self._lease_s, self._counts)
-            except StaleError:
-                loop.call_soon_threadsafe(self._lose, task)
-                return
-            except _OUTAGES:
-                rest = min(1.0, rest)  # the lease is still ours until another process ends it
-
-    def _lose(self, task: asyncio.Task[None]) -> None:
-        if not task.done():
-            self.lost = True
-            task.cancel()
 
 
 def _unpublished(challenge: Challenge, connection: Connection) -> dict[str, tuple[str, int]]:
@@ -315,7 +273,7 @@ async def work_on(plan: WorkPlan, stop: asyncio.Event, log: Callable[[str], None
     folder, `ConfigurationError` without the executor's program, and `ScorerChangedError`."""
     executor, kinds = executor_named(plan.executor)
     challenge = Challenge.open(plan.folder, "worker", store=plan.store, create=False)
-    scorer = ScorerProcess(plan.folder, plan.store)
+    scorer = ScorerProcess(plan.folder, plan.store, tell=log)
     try:
         worker = Worker(challenge, executor, scorer, kinds, gpu=plan.gpu, log=log)
         return await worker.work(stop, once=plan.once)

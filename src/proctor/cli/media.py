@@ -164,7 +164,7 @@ def cached(
 
     Example: proctor media cache --prune 20GB
     """
-    from proctor.media import cache_folder, damaged, drop, kept
+    from proctor.media import cache_folder, kept
     from proctor.media import prune as remove_oldest
 
     if verify and prune:
@@ -173,19 +173,26 @@ def cached(
         raise UsageError("--remove works with --verify only: add --verify.")
     folder = cache_folder(cache)
     if verify:
-        entries = damaged(folder)
-        _show("Damaged entries", [_row(entry) for entry in entries], output)
-        for entry in entries if remove else ():
-            drop(entry.path)
-        note(f"{count_of(len(entries), 'damaged entry')}{' removed' if entries and remove else ''}")
-        if entries and not remove:
-            raise typer.Exit(_DAMAGED_EXIT)
+        _show_damaged(folder, output, remove=remove)
         return
     rows = {entry.path: _row(entry) for entry in kept(folder)}
     entries = remove_oldest(folder, size_in_bytes(prune) or 0) if prune else kept(folder)
     _show("Removed" if prune else f"{folder}", [rows.get(entry.path) or _row(entry) for entry in entries], output)
     done = f"{count_of(len(entries), 'entry')}{' removed' if prune else ''}"
     note(f"{done}, {sum(entry.size for entry in entries) / 1e6:.1f} MB")
+
+
+def _show_damaged(folder: Path, output: OutputFormat, *, remove: bool) -> None:
+    """Lists damaged entries, and removes them if asked to; the exit code is 1 if any is left."""
+    from proctor.media import damaged, drop
+
+    entries = damaged(folder)
+    _show("Damaged entries", [_row(entry) for entry in entries], output)
+    for entry in entries if remove else ():
+        drop(entry.path)
+    note(f"{count_of(len(entries), 'damaged entry')}{' removed' if entries and remove else ''}")
+    if entries and not remove:
+        raise typer.Exit(_DAMAGED_EXIT)
 
 
 def _row(entry: KeptEntry) -> dict[str, Any]:

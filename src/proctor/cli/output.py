@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.core import Option, Status, Usage, count_of, dollars, safe_cell
+from proctor import core
+from proctor.core import Option, Status, Usage, count_of, dollars
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
@@ -98,7 +99,7 @@ def print_records(rows: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
         cleaned = (["" if cell is None else " ".join(str(cell).split()) for cell in line] for line in lines)
         sys.stdout.write("".join("\t".join(line) + "\n" for line in cleaned))
     else:
-        csv.writer(sys.stdout).writerows([safe_cell(cell) for cell in line] for line in lines)
+        csv.writer(sys.stdout).writerows([core.safe_cell(cell) for cell in line] for line in lines)
 
 
 def print_blocks(*blocks: Block | str, apart: bool = False) -> None:

@@ -38,6 +38,8 @@ from proctor.shell import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proctor.core import Table
     from proctor.reports import DrawnTable
     from proctor.results import Board, Results
@@ -126,8 +128,7 @@ def results(
     if output is OutputFormat.CSV:
         rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
-    shown = replace(found, rows=[row for row in found.rows if row.metric not in few])
-    show(output, rows, *results_tables(shown), apart=True)
+    show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
     note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
 
@@ -434,6 +435,10 @@ def analyze(
         written = len(tables.write(out)), len(tables.write_pictures(out, pictures))
         if output is not OutputFormat.JSON:
             say(f"{count_of(written[0], 'table')} and {count_of(written[1], 'picture')} in {out}")
+
+
+def _without_metrics(found: Results, names: Sequence[str]) -> Results:
+    return replace(found, rows=[row for row in found.rows if row.metric not in names])
 
 
 def _without(row: dict[str, Any], *names: str) -> dict[str, Any]:

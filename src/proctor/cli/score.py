@@ -284,7 +284,6 @@ def audit(
     Example: proctor audit mediqa-eval --store runs.db
     """
     from proctor import api
-    from proctor.audits import agreement_rows, to_json
 
     _refuse_old(benchmark, old or [])
     if probing["perturb"]:
@@ -293,34 +292,22 @@ def audit(
     _refuse_report(report, [*(scores or ()), *([] if ratings is None else [ratings])])
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
-    if tables and not (scores and ratings):
-        raise UsageError("--scores also needs --ratings FILE." if scores else "--ratings also needs --scores FILE.")
-    if not tables and not benchmark:
+    if tables:
+        _check_tables(scores, ratings, "" if official else benchmark)
+    elif not benchmark:
         raise UsageError(
             "Nothing to audit. Give the name of a benchmark in a store, or two tables: --scores FILE --ratings FILE"
         )
-    if tables and benchmark and official is None:
-        raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or add --protocol official.")
     source = scores if tables else api.open_store(store, create=False)
     found = api.audit(source, ratings, benchmark="" if tables else benchmark, **comparing).data
-    rated = dict.fromkeys(dimension for _, dimension in found.table.dimensions)
-    for name in dimensions or ():
-        if name not in rated:
-            raise UsageError(f"--dimension {name!r} was not rated: choose {one_of(list(rated), name)}")
+    _check_rated(found, dimensions or ())
     note(*found.table.notes, *(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))
     if official is not None:
         print_json(official(found))
-    elif output is OutputFormat.TABLE:
-        with at_work("comparing with the ratings"):
-            _ = found.each, found.boards, found.leads, found.power
-        _print_audit(found, dimensions or ())
     else:
-        rows: Any = to_json(found)
-        show(
-            output, rows if output is OutputFormat.JSON else [row for one in found.each for row in agreement_rows(one)]
-        )
+        _show_audit(found, dimensions or (), output)
 
 
 def _probed(options: AuditOptions) -> dict[str, Any]:
@@ -370,20 +357,49 @@ def _refuse_old(benchmark: str, more: list[str]) -> None:
 
 def _official(benchmark: str) -> Any:
     """A function that computes the benchmark's own audit figures: of one metric, or by name of several."""
-    from proctor.audits import CorrelationSettings
+    from proctor.audits import OFFICIAL_AUDITS, CorrelationSettings
     from proctor.audits import audit as audit_of
-    from proctor.core import reader_or_default
 
-    reader = reader_or_default(benchmark)
-    if not reader.audit_figures:
+    official = OFFICIAL_AUDITS.of(benchmark)
+    if official is None:
         raise UsageError(f"{benchmark!r} has no protocol of its own. Leave --protocol official out.")
     settings = CorrelationSettings(draws=0)
 
     def figures(found: AuditReport) -> Any:
-        of = {metric.name: reader.official_audit(audit_of(found.table, metric, settings)) for metric in found.metrics}
+        of = {metric.name: official(audit_of(found.table, metric, settings)) for metric in found.metrics}
         return of if len(of) > 1 else of[found.metrics[0].name]
 
     return figures
+
+
+def _check_tables(scores: Sequence[Path] | None, ratings: Path | None, benchmark: str) -> None:
+    """Raises `UsageError` unless scores and ratings are given, and no benchmark."""
+    if not (scores and ratings):
+        raise UsageError("--scores also needs --ratings FILE." if scores else "--ratings also needs --scores FILE.")
+    if benchmark:
+        raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or add --protocol official.")
+
+
+def _check_rated(found: AuditReport, dimensions: Sequence[str]) -> None:
+    """Raises `UsageError` for a dimension that nobody rated."""
+    rated = dict.fromkeys(dimension for _, dimension in found.table.dimensions)
+    for name in dimensions:
+        if name not in rated:
+            raise UsageError(f"--dimension {name!r} was not rated: choose {one_of(list(rated), name)}")
+
+
+def _show_audit(found: AuditReport, dimensions: Sequence[str], output: OutputFormat) -> None:
+    from proctor.audits import agreement_rows, to_json
+
+    if output is OutputFormat.TABLE:
+        with at_work("comparing with the ratings"):
+            _ = found.each, found.boards, found.leads, found.power
+        _print_audit(found, dimensions)
+        return
+    rows: Any = to_json(found)
+    if output is not OutputFormat.JSON:
+        rows = [row for one in found.each for row in agreement_rows(one)]
+    show(output, rows)
 
 
 def _print_audit(found: AuditReport, dimensions: Any) -> None:

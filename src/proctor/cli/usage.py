@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from proctor import core
 from proctor.cli.renamed import NO_CHOICE
-from proctor.core import UsageError, first_problem, shell_word
+from proctor.core import UsageError, shell_word
 
 
 def wrong_usage(error: Any, path: str, command: Any, more: str = "") -> UsageError:
@@ -49,7 +50,7 @@ def _bad_value(param: Any, error: Any) -> str:
     name = _name(param)
     if not isinstance(error.__cause__, ValidationError):
         return f"{name}: {str(error.message).rstrip('.')}."
-    problem = first_problem(error.__cause__)
+    problem = core.first_problem(error.__cause__)
     if " is not one of " in problem.expected:
         return f"{name}: {with_hint(problem.expected)}"
     typed = error.__cause__.errors()[0]["input"]

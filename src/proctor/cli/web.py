@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,18 +30,10 @@ _NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challeng
 
 def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
     """Raises `ConfigurationError` if the extra is not installed."""
-    _tell_former_variables()
     what, names = _NEEDED[extra]
     missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise ConfigurationError(f"{what} {', '.join(missing)}: {pip_install(extra)}")
-
-
-def _tell_former_variables() -> None:
-    """Names the present variable to those who have set a former one."""
-    for name in ("PROCTOR_REVIEW_STORE", "PROCTOR_CHALLENGE_STORE"):
-        if os.environ.get(name):
-            note(f"{name} is now PROCTOR_STORE: export that one, or write store: … into the folder's settings")
 
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:

@@ -129,12 +129,11 @@ def repair(
     from proctor.metrics.text import default_encoder
 
     reader, data = _reader(benchmark, data)
-    if type(reader).write_choices is core.BenchmarkReader.write_choices:
-        reader.write_choices(data, out, {})  # raises
+    writer = core.option_writer(reader.name, data)
     loaded = reader.load(data)
     items = [item for item in loaded.counted() if isinstance(item.answer, ChoiceFormat)]
     known = {tag for item in items for tag in item.tags}
-    within = tuple(same) if same is not None else reader.exchange_within
+    within = tuple(same) if same is not None else tuple(writer.exchange_within)
     if unknown := [tag for tag in within if tag not in known]:
         raise core.InputError("--same", found=repr(unknown[0]), expected=f"one of {', '.join(sorted(known)) or 'none'}")
     encode = default_encoder() if embeddings else None
@@ -142,7 +141,7 @@ def repair(
     with steps("searching", 1) as progress:
         made, settings = accepted_repair(items, settings, beside=loaded.items, encode=encode, progress=progress)
     with core.whole_folder(out) as folder:
-        reader.write_choices(data, folder, {item.id: made.items.get(item.id) for item in items})
+        writer.write_choices(data, folder, {item.id: made.items.get(item.id) for item in items})
         again = {item.id: item for item in reader.load(folder).counted() if isinstance(item.answer, ChoiceFormat)}
         _check_same(made.items, again, folder)
         with steps("auditing", 2) as progress:

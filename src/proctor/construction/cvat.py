@@ -144,25 +144,36 @@ def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVid
     if fps is None:
         raise InputError(file, "<meta>", found="no frame rate, CVAT keeps none", expected="--fps")
     frames = _annotated_frames(file, task)
-    size = next((found for at in (meta, task) if (found := at.find("original_size")) is not None), None)
-    width, height = (_number(file, size, side) for side in ("width", "height"))
-    if width is None or height is None:
-        raise InputError(file, "<meta>", found="no <original_size>", expected="width and height in pixels")
+    width, height = _size(file, meta, task)
     try:
         video = AnnotatedVideo(
             id=_text(own, "id") or video_id(name or file.stem),
             file=name or file.stem,
-            width=int(width),
-            height=int(height),
+            width=width,
+            height=height,
             seconds=_number(file, own, "seconds") or frames.stop / fps,
             fps=fps,
             procedure=_text(own, "procedure") or defaults.procedure,
-            begins=begins if (begins := _number(file, own, "begins")) is not None else frames.start / fps,
+            begins=_begins(file, own, frames.start / fps),
             unseen=_unseen(file, own),
         )
     except ValidationError as error:
         raise refusal(file, "<meta>", error) from error
     return video, frames
+
+
+def _size(file: Path, meta: Node, task: Node) -> tuple[int, int]:
+    """Width and height of the video in pixels."""
+    size = next((found for at in (meta, task) if (found := at.find("original_size")) is not None), None)
+    width, height = (_number(file, size, side) for side in ("width", "height"))
+    if width is None or height is None:
+        raise InputError(file, "<meta>", found="no <original_size>", expected="width and height in pixels")
+    return int(width), int(height)
+
+
+def _begins(file: Path, own: Node | None, otherwise: float) -> float:
+    begins = _number(file, own, "begins")
+    return otherwise if begins is None else begins
 
 
 def _annotated_frames(file: Path, task: Node) -> range:

@@ -114,41 +114,22 @@ def repair_items(
     Raises `InputError` if there is no choice item with a reference, for an invalid reference, and if fewer than `keep`
     of the items could stay, with the reasons.
     """
-    choices = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
-    if not choices:
-        raise InputError("items", found="no choice question with a reference", expected="questions with options")
-    choices.sort(key=lambda item: item.id)
-    left_out = {item.id: "several right options" for item in choices if item.reference and item.reference.accepted}
+    choices = _asked(items)
+    left_out = dict.fromkeys(_with_several(choices), "several right options")
     several = set(left_out)
     asked = len(choices)
-    choices += _spare(choices, beside)
-    looks = looks_right(choices)
-    published = _published(choices, asked, looks, several, settings)
-    own = {len(choices) + number: row for number, (row, _, _) in enumerate(published)}
-    shown = [
-        *(scores[_place(item)] for item, scores in zip(choices, looks, strict=True)),
-        *(one[-1] for one in published),
-    ]
-    choices += [item for _, item, _ in published]
-    texts = read_texts(choices, beside=[*items, *beside], encode=encode)
-    costs = OptionCosts(choices, texts, settings.bounds, own)
-    search = _Search(costs, settings, {"length": [float(len(key)) for key in texts.keys], "looks": shown})
+    search = _search(choices, several, settings, beside, [*items, *beside], encode)
+    choices, texts = list(search.choices), search.texts
     unfit: set[int] = set()  # spare rows without a question that they could serve
     quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
         rows = [row for row in range(asked) if choices[row].id not in left_out]
         pools = _pools(choices, rows, texts, settings)
-        classes = _classes(choices, rows, pools, settings)
-        for key, some in list(classes.items()):
-            if len(some) < key[-1]:
-                left_out |= {choices[row].id: "too few questions of its kind to exchange with" for row in some}
-                del classes[key]
+        classes, alone = _exchangeable(_classes(choices, rows, pools, settings))
+        left_out |= {choices[row].id: "too few questions of its kind to exchange with" for row in alone}
         _check_kept(choices[:asked], left_out, settings)
-        spare = [
-            row
-            for row, item in enumerate(choices)
-            if row not in unfit and item.id not in several and (row >= asked or item.id in left_out)
-        ]
+        free = [row for row, item in enumerate(choices) if row >= asked or item.id in left_out]
+        spare = [row for row in free if row not in unfit and choices[row].id not in several]
         lent = _classes(choices, spare, pools, settings)
         rng = generator(settings.seed, "repair", str(settings.search), str(attempt))
         with_spare = {key: [*some, *lent.get(key, ())] for key, some in classes.items()}
@@ -161,6 +142,46 @@ def repair_items(
         left_out |= {choices[row].id: why for row, why in out.items() if row not in spare}
         _check_kept(choices[:asked], left_out, settings)
     return _repaired(choices, search, found, left_out, pools)
+
+
+def _asked(items: Sequence[Item]) -> list[Item]:
+    """The choices with a reference, by id."""
+    choices = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
+    if not choices:
+        raise InputError("items", found="no choice question with a reference", expected="questions with options")
+    return sorted(choices, key=lambda item: item.id)
+
+
+def _with_several(choices: Sequence[Item]) -> list[str]:
+    """The choices with several right options, by id."""
+    return [item.id for item in choices if item.reference is not None and item.reference.accepted]
+
+
+def _search(
+    asked: Sequence[Item],
+    several: Collection[str],
+    settings: RepairSettings,
+    beside: Sequence[Item],
+    known: Sequence[Item],
+    encode: Encoder | None,
+) -> _Search:
+    """The search over the choices that are asked and the spare ones behind them, with the texts of all `known` items."""
+    choices = [*asked, *_spare(asked, beside)]
+    looks = looks_right(choices)
+    published = _published(choices, len(asked), looks, several, settings)
+    own = {len(choices) + number: row for number, (row, _, _) in enumerate(published)}
+    of_right = [scores[_place(item)] for item, scores in zip(choices, looks, strict=True)]
+    shown = [*of_right, *(score for _, _, score in published)]
+    choices += [item for _, item, _ in published]
+    texts = read_texts(choices, beside=known, encode=encode)
+    costs = OptionCosts(choices, texts, settings.bounds, own)
+    return _Search(costs, settings, {"length": [float(len(key)) for key in texts.keys], "looks": shown})
+
+
+def _exchangeable(classes: Mapping[_Class, list[int]]) -> tuple[dict[_Class, list[int]], list[int]]:
+    """The classes with at least as many rows as options, and the rows of the others."""
+    kept = {key: rows for key, rows in classes.items() if len(rows) >= key[-1]}
+    return kept, [row for key, rows in classes.items() if key not in kept for row in rows]
 
 
 def _spare(choices: Sequence[Item], beside: Sequence[Item]) -> list[Item]:
@@ -310,22 +331,26 @@ def _pools(choices: Sequence[Item], rows: Sequence[int], texts: Texts, settings:
     pools = [[group] for group in sorted(members)]
     while True:
         of = [[row for group in pool for row in members[group]] for pool in pools]
-        small = [
-            (len(of[place]), pool[0], place, others)
-            for place, pool in enumerate(pools)
-            if not _enough(choices, of[place], settings)
-            and (others := [o for o, one in enumerate(pools) if o != place and kind[one[0]] == kind[pool[0]]])
-        ]
-        if not small:
+        kinds = [kind[pool[0]] for pool in pools]
+        small = _smallest(of, pools, kinds, [_enough(choices, rows, settings) for rows in of])
+        if small is None:
             break
-        _, _, place, others = min(small)
-        best = max(others, key=lambda other: texts.topic[np.ix_(of[place], of[other])].mean())
-        merged = sorted([*pools[place], *pools[best]])
-        pools = [one for number, one in enumerate(pools) if number not in {place, best}] + [merged]
+        others = [other for other, own in enumerate(kinds) if other != small and own == kinds[small]]
+        best = max(others, key=lambda other: texts.topic[np.ix_(of[small], of[other])].mean())
+        merged = sorted([*pools[small], *pools[best]])
+        pools = [one for number, one in enumerate(pools) if number not in {small, best}] + [merged]
     pools.sort(key=lambda pool: (kind[pool[0]], pool))
     names = [" ".join([f"{number:02d}", *kind[pool[0]]]) for number, pool in enumerate(pools, 1)]
     named = {group: name for name, pool in zip(names, pools, strict=True) for group in pool}
     return {item.group: named.get(item.group, "") for item in choices}
+
+
+def _smallest(
+    rows: Sequence[Sequence[int]], pools: Sequence[Sequence[str]], kinds: Sequence[object], enough: Sequence[bool]
+) -> int | None:
+    """The smallest pool that has not `enough`, and another one of its kind to be merged with."""
+    small = [k for k, kind in enumerate(kinds) if not enough[k] and kinds.count(kind) > 1]
+    return min(small, key=lambda k: (len(rows[k]), pools[k][0]), default=None)
 
 
 def _steady(choices: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:

@@ -276,18 +276,18 @@ def admit_benchmark(benchmark: Benchmark, place: str | Path, offered: Offered, j
         raise where.error(f"{twice!r} twice", "each metric once", field="metrics")
     for item in benchmark.items:
         check_reference(item, where)
-    declared = [
-        metric.name for metric in (*benchmark.metrics, *(own for one in benchmark.scorers for own in one.metrics))
-    ]
+    of_scorers = [metric.name for scorer in benchmark.scorers for metric in scorer.metrics]
+    declared = [*(metric.name for metric in benchmark.metrics), *of_scorers]
     tags = {tag for item in benchmark.items for tag in item.tags}
     judges = [name for name in (benchmark.judge.partition(":")[0], judge) if name]
     named: list[tuple[str, Iterable[str], Collection[str]]] = [
         ("headline", [benchmark.headline], declared if benchmark.headline not in offered.metrics else offered.metrics),
         ("conditions", benchmark.conditions, offered.conditions),
         ("judge", judges, offered.judges),
-        *((field, getattr(benchmark, field), tags) for field in ("facets", "buckets", "only") if benchmark.items),
-        ("relevance", [benchmark.relevance] if benchmark.relevance and benchmark.items else [], tags),
     ]
+    if benchmark.items:
+        named += [(field, getattr(benchmark, field), tags) for field in ("facets", "buckets", "only")]
+        named.append(("relevance", filter(None, [benchmark.relevance]), tags))
     for field, names, known in named:
         for name in names:
             if name not in known:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core.item import Item
-
 if TYPE_CHECKING:
     import numpy as np
+
+    from proctor.core.item import Item
 
 
 def content_hash(value: JsonValue | BaseModel) -> str:

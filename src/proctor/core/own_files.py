@@ -8,11 +8,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from proctor.core.benchmark_parts import PathReader, reader_of_paths, with_columns
 from proctor.core.errors import InputError, ProctorError
 from proctor.core.files import read_json, read_model
 from proctor.core.formatting import count_of
 from proctor.core.protocols import Benchmark, BenchmarkReader
-from proctor.core.registry import BENCHMARKS, PluginReport, reader_of, reader_of_paths
+from proctor.core.registry import BENCHMARKS, PluginReport, reader_of
 
 ABOUT = "about.json"
 VIDEOS = "videos"
@@ -90,8 +91,8 @@ def reader_at(path: Path) -> BenchmarkReader:
     """The reader of the files at a path: the one that their `about.json` names, else that of questions at a path. Raises
     `InputError` for an invalid `about.json`, and `UnknownNameError` for a reader that is not installed.
 
-    >>> reader_at(Path("my-questions.csv")).reads_paths
-    True
+    >>> reader_at(Path("my-questions.csv")).name
+    'own-questions'
     """
     if _names_reader(path):
         about = read_about(path)
@@ -108,16 +109,15 @@ def check_path(
     columns: Mapping[str, Sequence[str]] | None = None,
     every: bool = False,
 ) -> PluginReport:
-    """Checks the files at a path: questions of one's own as `BenchmarkReader.check` does, an export of a project by loading
+    """Checks the files at a path: questions of one's own as `PathReader.check` does, an export of a project by loading
     it. Raises `InputError` if nothing is there, and for an export that can't be loaded.
 
     >>> check_path(Path("nowhere"), None, None)
     Traceback (most recent call last):
     proctor.core.errors.InputError: nowhere: found nothing there, expected a folder or a file with questions
     """
-    reader = reader_at(path)
-    reader = reader.with_columns(columns) if columns else reader
-    if reader.reads_paths:
+    reader = with_columns(reader_at(path), columns)
+    if isinstance(reader, PathReader):
         return reader.check(path, media, out, every=every)
     loaded = reader.load(path, media)
     items, groups = len(loaded.items), len({item.group for item in loaded.items})

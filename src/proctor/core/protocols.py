@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
 from proctor.core.errors import InputError
 from proctor.core.formatting import count_of
-from proctor.core.hashes import fingerprint
-from proctor.core.item import Excerpt, Item
-from proctor.core.metric import Metric, PublishedTable, RatingScheme, VerifiedFigure
+from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
-from proctor.core.sources import DataSource, read_source
 
 if TYPE_CHECKING:
-    from proctor.core.registry import PluginReport
+    from proctor.core.excerpt import Excerpt
+    from proctor.core.item import Item
+    from proctor.core.sources import DataSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +148,7 @@ class Benchmark:
     they have a name of their own. numbered: whether the ids are numbers of rows that the reader made up, since the files
     have none.
 
-    >>> from proctor.core import ACCURACY
+    >>> from proctor.core import ACCURACY, Item
     >>> from proctor.core.formats import BinaryFormat
     >>> items = tuple(Item(id=name, group="v1", question="Is a clip visible?", answer=BinaryFormat(),
     ...                    tags={"keep": name != "q3"}) for name in ("q1", "q2", "q3"))
@@ -202,6 +199,8 @@ class Benchmark:
     @property
     def fingerprint(self) -> str:
         """The hash of all items, including those that are not counted."""
+        from proctor.core.hashes import fingerprint
+
         return fingerprint(self.items)
 
     def counted(self, *, all_items: bool = False) -> list[Item]:
@@ -281,25 +280,12 @@ class OfficialFigure:
     n: int
 
 
-_METHODS: Mapping[str, tuple[str, ...]] = {
-    "ratings": ("read_ratings", "read_scores"),
-    "submission_formats": ("write_submission",),
-    "score_formats": ("write_scores",),
-    "prediction_weights": ("prediction_report",),
-    "corrections": ("figures",),
-    "protocols": ("official_summary",),
-    "audit_figures": ("official_audit",),
-    "verified_files": ("verify",),
-    "reads_paths": ("check",),
-}
-"""The attributes of a reader, and the methods that each of them requires."""
-
-
 class BenchmarkReader(ABC):
     """The reader of a benchmark, found by the entry point group `proctor.benchmarks`.
 
-    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. Optional
-    features are declared by the other attributes, and implemented by overriding the methods that belong to them.
+    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. The other
+    attributes say what prompts, judges and downloads of the benchmark use. What else a benchmark may bring is registered
+    beside the reader (see `proctor.core.benchmark_parts`).
     """
 
     name: str
@@ -316,52 +302,8 @@ class BenchmarkReader(ABC):
     """The registry name of the judge intended for its free-text answers."""
     recorded_in_folders: bool = False
     """Whether `read_recorded` reads folders only, so that a single file is another program's table."""
-    ratings: bool = False
-    """Whether recorded files have answers of several systems with human ratings (`read_ratings`), and scores of them
-    (`read_scores`)."""
-    submission_formats: tuple[str, ...] = ()
-    """The formats that `write_submission` writes."""
-    score_formats: tuple[str, ...] = ()
-    """The formats that `write_scores` writes."""
-    prediction_weights: Mapping[str, float] = MappingProxyType({})
-    """The default weights of the overall score, if predictions can be scored from two files (`prediction_report`)."""
-    corrections: tuple[str, ...] = ()
-    """The corrections to the official program's summary (`figures`), in sentences."""
-    protocols: tuple[str, ...] = ()
-    """The variants of the official summary (`official_summary`): "official", and "corrected" if that differs."""
-    audit_figures: bool = False
-    """Whether the organisers publish an audit with their own keys (`official_audit`)."""
-    exchange_within: tuple[str, ...] = ()
-    """If wrong options can be replaced (`write_choices`): the tags that two items must share for the right answer of
-    one to serve as a wrong option of the other, such as question type and organ."""
-    reads_paths: bool = False
-    """Whether it reads any folder or file of questions, so that a path can be given as benchmark."""
-
     sources: Path | None = None
     """The YAML file with the source of the data, under the benchmark's name (see `read_source`)."""
-
-    verified_files: tuple[str, ...] | None = None
-    """If published figures can be recomputed (`verify`): the files in the folder of recorded answers; () if no files
-    are needed."""
-
-    def __init_subclass__(cls) -> None:
-        """Raise `TypeError` if a reader sets an attribute to another value than the default, but lacks a method that
-        the attribute requires."""
-        super().__init_subclass__()
-        for attribute, methods in _METHODS.items():
-            states = getattr(cls, attribute) != getattr(BenchmarkReader, attribute)
-            for method in methods:
-                if states and getattr(cls, method) is getattr(BenchmarkReader, method):
-                    raise TypeError(f"{cls.__name__} states `{attribute}` and has no method `{method}`")
-
-    def called(self, name: str) -> BenchmarkReader:
-        """The reader for a benchmark of another name that has its form."""
-        other = copy(self)
-        other.name = name
-        return other
-
-    def _without(self, attribute: str) -> str:
-        return f"{type(self).__name__} does not state `{attribute}`"
 
     @abstractmethod
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
@@ -370,13 +312,6 @@ class BenchmarkReader(ABC):
     def on_track(self, track: str) -> BenchmarkReader:
         """The reader of a track. Raises `InputError` with the choices for an unknown track."""
         raise InputError("--track", found=repr(track), expected=f"no track, {self.name} has none")
-
-    def with_columns(self, columns: Mapping[str, Sequence[str]]) -> BenchmarkReader:
-        """The reader of files with these columns for these fields. Raises `InputError` if the files have a fixed
-        form."""
-        raise InputError(
-            "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
-        )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """Read answers in the benchmark's native format. Raises `InputError` by default: there is no such format."""
@@ -387,110 +322,10 @@ class BenchmarkReader(ABC):
             expected="a run: it has no native format for recorded answers",
         )
 
-    def read_ratings(
-        self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
-    ) -> tuple[RecordedAnswers, ...]:
-        """Read the answers of each system in a file, with human ratings as scores by `human(rater)`; `answers_only`
-        ignores ratings. Raises `InputError` with the row."""
-        raise NotImplementedError(self._without("ratings"))
-
-    def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
-        """Read scores. `rated` has the answers' texts by item, system and dimension, each of which needs a score.
-        Raises `InputError` with the row."""
-        raise NotImplementedError(self._without("ratings"))
-
-    def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-        """Write the benchmark's files at `data` to the folder `out`, with the options, answers and option pools of
-        these choice items (by id, in this order). Items that are None are kept, but not counted. `load` reads the
-        result. Raises `InputError` by default: not supported."""
-        del out, items
-        raise InputError(
-            data,
-            f"benchmark {self.name!r}",
-            found="options to replace",
-            expected="a benchmark that can be written again (`write_choices` of its reader)",
-        )
-
-    def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        """Write the benchmark's files at `data` to the folder `out`, restricted to these items. Without `references`
-        the files do not reveal the answers, and `load` reads the same questions with options in the same order. Raises
-        `InputError` by default: not supported."""
-        del out, items, references
-        found = "questions to hand out"
-        expected = "files written by hand, or a benchmark that can write them (`write_questions` of its reader)"
-        raise InputError(data, f"benchmark {self.name!r}", found=found, expected=expected)
-
-    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
-        """Write the answers in the organisers' format and return their number; failed and missing answers are omitted.
-        Raises `InputError` if the file can't be written."""
-        raise NotImplementedError(self._without("submission_formats"))
-
-    def write_scores(
-        self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
-    ) -> int:
-        """Write a scorer's scores (`proctor.results.ScoredAnswer`) and return the number of rows; a template determines
-        rows and order. Raises `InputError` for a missing score unless `allow_missing`, and if the file can't be
-        written."""
-        raise NotImplementedError(self._without("score_formats"))
-
-    def prediction_report(
-        self,
-        predictions: Path,
-        references: Path,
-        *,
-        weights: Mapping[str, float],
-        draws: int,
-        seed: int,
-        strict: bool = False,
-        **more: Any,
-    ) -> PluginReport:
-        """Score a file of predictions; missing `weights` have their defaults. Invalid or missing answers count as
-        wrong, or raise `InputError` with `strict`. Raises `InputError` for unreadable files and unknown weights. Of
-        `more`, `similarity` is the text similarity, and `invalid` is whether invalid answers are "wrong" in every
-        figure or get "partial" credit."""
-        raise NotImplementedError(self._without("prediction_weights"))
-
-    def figures(
-        self,
-        groups: Sequence[str],
-        tags: Sequence[dict[str, JsonValue]],
-        right: Sequence[float],
-        late: int,
-        *,
-        official: bool,
-        draws: int,
-        seed: int,
-    ) -> list[OfficialFigure]:
-        """The official summary of a run, from the group, tags and correctness of each question. `official` reproduces
-        the official program exactly; otherwise its weaknesses are corrected."""
-        raise NotImplementedError(self._without("corrections"))
-
-    def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
-        """The official summaries of the runs in a `Store` selected by `Options`, exactly as in the official program, or
-        `corrected`."""
-        raise NotImplementedError(self._without("protocols"))
-
-    def official_audit(self, audit: Any) -> dict[str, float | None]:
-        """The figures of one metric in an `Audit` by the organisers' keys; None for undefined correlations."""
-        raise NotImplementedError(self._without("audit_figures"))
-
-    def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
-        """Check the questions at a path. The report lists all faults by cause, or `every` fault, and as "faults" in its
-        `json`. If there are none, a preview page is written to `out`, if given. Raises `InputError` if nothing exists
-        at the path."""
-        raise NotImplementedError(self._without("reads_paths"))
-
-    def question_files(self, data: Path) -> Sequence[Path]:
-        """The files with the questions at a path, which outputs must not overwrite."""
-        return (data,)
-
-    async def verify(self, data: Path) -> Sequence[VerifiedFigure]:
-        """The published figures and ours, recomputed from the recorded answers in a folder with `verified_files`.
-        Raises `InputError` for unreadable files."""
-        raise NotImplementedError(self._without("verified_files"))
-
     def source(self) -> DataSource | None:
         """The source, owner and licence of the data, or None."""
+        from proctor.core.sources import read_source
+
         return None if self.sources is None else read_source(self.sources, self.name)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:

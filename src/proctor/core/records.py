@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.validation import FrozenModel, KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
@@ -92,7 +91,7 @@ class Timing(FrozenModel):
 
 
 class Answer(FrozenModel):
-    """A system's answer to an item.
+    """A system's answer to an item. Of several answers to one item, `repetition` counts from 0.
 
     `parsed` is the value that the item's answer format parsed from `text`. If parsing failed it is None, and `problem`
     has what was expected and found. `reason` explains a status other than `answered`, or is `NO_ANSWER`.
@@ -102,6 +101,7 @@ class Answer(FrozenModel):
     """
 
     item_id: str
+    repetition: int = Field(default=0, ge=0)
     text: KeptText = ""
     parsed: KeptJson = None
     problem: KeptText = ""
@@ -119,12 +119,14 @@ class Answer(FrozenModel):
         >>> Answer(item_id="q1", text="<think>The cortex is thin.</think>The left kidney.").wording
         'The left kidney.'
         """
+        from proctor.core.formats.thoughts import without_thoughts
+
         return self.parsed if isinstance(self.parsed, str) else without_thoughts(self.text)
 
 
 class Score(FrozenModel):
     """The score of an answer by a metric and a scorer. `label` is the level in words; `judgement_key` is the key of the
-    judgement on which it is based.
+    judgement on which it is based; `repetition` is that of the answer.
 
     >>> Score(item_id="q1", metric="accuracy", value=1.0, label="right").scorer
     'code'
@@ -136,6 +138,7 @@ class Score(FrozenModel):
     scorer: str = "code"
     label: KeptText = ""
     judgement_key: str = ""
+    repetition: int = Field(default=0, ge=0)
 
 
 class Judgement(FrozenModel):

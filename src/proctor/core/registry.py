@@ -20,7 +20,6 @@ from pydantic import JsonValue
 from proctor.core.errors import InputError, ProctorError, UsageError, error_at
 from proctor.core.formatting import one_of
 from proctor.core.protocols import Benchmark, BenchmarkReader
-from proctor.core.spreadsheets import SHEET_SUFFIXES
 from proctor.core.table import Table
 
 T = TypeVar("T")
@@ -322,23 +321,6 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
     return reader.on_track(track) if track else reader
 
 
-def reader_of_paths() -> BenchmarkReader:
-    """The installed reader of questions at a path. Packages that can't be loaded are skipped. Raises `ProctorError`
-    unless there is exactly one such reader.
-
-    >>> reader_of_paths().reads_paths
-    True
-    """
-    readers = []
-    for name in BENCHMARKS.names():
-        with suppress(ProctorError):
-            readers += [reader for reader in (BENCHMARKS.get(name),) if reader.reads_paths]
-    if len(readers) != 1:
-        named = ", ".join(reader.name for reader in readers) or "none"
-        raise ProctorError(f"one installed reader of plain paths is needed, found {named}")
-    return readers[0]
-
-
 def benchmark_path(benchmark: str | Path) -> Path | None:
     """The path if `benchmark` is a path, or None if it is a name. Names of installed benchmarks take precedence: a
     folder with such a name is given as ./NAME.
@@ -351,11 +333,16 @@ def benchmark_path(benchmark: str | Path) -> Path | None:
     if benchmark in BENCHMARKS.names():
         return None
     path = Path(benchmark)
-    written = "/" in benchmark or os.sep in benchmark or path.suffix.lower() in SHEET_SUFFIXES
+    if "/" in benchmark or os.sep in benchmark:
+        return path
     try:
-        return path if written or path.exists() else None
+        if path.exists():
+            return path
     except (OSError, ValueError):  # a name that no file can have
         return None
+    from proctor.core.spreadsheets import SHEET_SUFFIXES
+
+    return path if path.suffix.lower() in SHEET_SUFFIXES else None
 
 
 class _Unknown(BenchmarkReader):

@@ -4,6 +4,7 @@ Parquet, Excel, also the rows of `proctor export`), and output of OpenAI's batch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,34 +99,30 @@ def read_table_of_answers(
     rows = [row for row in rows if not name or not systems or core.cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
     rows, notes = _of_epoch(sheet, rows, epoch)
-    answers, faults = [], list[core.Finding]()
-    for number, row in enumerate(rows):
-        key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(ids))
-        cell = row.cells.get(texts)
-        text = cell if isinstance(cell, str) else core.cell_text(cell)
-        place = f"row {row.number}"
-        found = _status(row, text, core.lost_text(cell))
-        if isinstance(found, core.Finding):
-            faults.append(found)
-            continue
-        prompt = next((core.cell_text(row.cells.get(question)) for question in _QUESTIONS if question in row.cells), "")
-        seconds = row.cells.get("latency_s")
-        answers.append(
-            RecordedAnswer(
-                place,
-                key,
-                "" if found[0] is core.Status.FAILED else text,
-                *found,
-                prompt=prompt,
-                options=() if own else options_in_fields(row.cells),
-                model_s=_number(seconds),
-                compared=_own_score(row) if own else _scores(row, texts),
-                targets=() if own else _targets(row, [one for one in _TARGETS if one != texts]),
-                parsed=kept_value(row.cells.get("parsed")) if own else None,
-                extra=as_object(kept_value(row.cells.get("extra"))) if own else {},
-            )
-        )
+    keys = [str(k) if id_column == POSITION else core.cell_text(row.cells.get(ids)) for k, row in enumerate(rows)]
+    read = [_answer(row, key, texts, own=own) for key, row in zip(keys, rows, strict=True)]
+    answers = [one for one in read if isinstance(one, RecordedAnswer)]
+    faults = [one for one in read if isinstance(one, core.Finding)]
     return RecordedFile(answers, system, condition, tuple(notes), tuple(faults), own_order=own)
+
+
+def _answer(row: core.SheetRow, key: str, texts: str, *, own: bool) -> RecordedAnswer | core.Finding:
+    """The answer in a row, whose text is in the column `texts`, or what is wrong with it. `own`: Proctor exported it, so
+    that its score and parsed answer are known, and its options and reference are not read."""
+    cell = row.cells.get(texts)
+    text = cell if isinstance(cell, str) else core.cell_text(cell)
+    found = _status(row, text, core.lost_text(cell))
+    if isinstance(found, core.Finding):
+        return found
+    prompt = next((core.cell_text(row.cells.get(name)) for name in _QUESTIONS if name in row.cells), "")
+    kept = "" if found[0] is core.Status.FAILED else text
+    seconds = _number(row.cells.get("latency_s"))
+    answer = RecordedAnswer(f"row {row.number}", key, kept, *found, prompt=prompt, model_s=seconds)
+    if own:
+        parsed, extra = kept_value(row.cells.get("parsed")), as_object(kept_value(row.cells.get("extra")))
+        return replace(answer, compared=_own_score(row), parsed=parsed, extra=extra)
+    targets = _targets(row, [one for one in _TARGETS if one != texts])
+    return replace(answer, options=options_in_fields(row.cells), compared=_scores(row, texts), targets=targets)
 
 
 def _of_epoch(sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int) -> tuple[list[core.SheetRow], list[str]]:

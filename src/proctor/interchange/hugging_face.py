@@ -22,7 +22,7 @@ from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_r
 from proctor.interchange.export_source import ExportSource, Written, check_origin, copy_media, model_of
 from proctor.interchange.licences import hub_licence
 from proctor.metrics import code_scorers
-from proctor.results import Result
+from proctor.results import OFFICIAL_SUMMARIES, Result
 
 _PLAIN = re.compile(r"[^\w.-]+", re.ASCII)
 FRAMEWORK = "proctor"
@@ -217,10 +217,7 @@ def _settings(source: ExportSource, form: RowForm) -> tuple[dict[str, Any], list
     judge = card.judge or reader.rubric_judge or ""
     known = {metric.name for scorer in code_scorers() for metric in scorer.metrics}
     headline = card.headline if card.headline in known else ACCURACY.name
-    every: dict[str, Any] = card.model_dump(mode="json", exclude_defaults=True, include=set(_SAME))
-    tags = {tag for item in source.items for tag in item.tags}
-    every |= {key: [one for one in every[key] if one in tags] for key in ("facets", "buckets") if key in every}
-    every["facets"] = every.get("facets", [])
+    every = _same_fields(source)
     found = {"exact": True, "name": name, "title": card.title, "licence": source.licence, "headline": headline}
     notes = [note for note in card.notes if note not in card.reading and not note.startswith("Licence: ")]
     found |= {"judge": judge, **every, "notes": notes}
@@ -228,16 +225,25 @@ def _settings(source: ExportSource, form: RowForm) -> tuple[dict[str, Any], list
         key: {"kind": one.kind} | one.model_dump(mode="json", exclude_defaults=True)
         for key, one in form.formats.items()
     }
-    dropped = (
-        [] if headline == card.headline else [f"the headline {card.headline}: it comes from {card.name}'s own scorers"]
-    )
+    dropped = []
+    if headline != card.headline:
+        dropped.append(f"the headline {card.headline}: it comes from {card.name}'s own scorers")
     if card.rating is not None:
         dropped.append("the dimensions that people rate on: a dataset folder has none")
-    if reader.prompts or reader.briefing or reader.protocols or card.published:
+    if reader.prompts or reader.briefing or card.read_by in OFFICIAL_SUMMARIES.names() or card.published:
         dropped.append(
             f"prompts, definitions, official summary and published rows of {card.name}: its package has them"
         )
     return {key: value for key, value in found.items() if value or key == "facets"}, dropped
+
+
+def _same_fields(source: ExportSource) -> dict[str, Any]:
+    """The card's fields that `benchmark.yaml` has, too; of facets and buckets those that an item has."""
+    found: dict[str, Any] = source.card.model_dump(mode="json", exclude_defaults=True, include=set(_SAME))
+    tags = {tag for item in source.items for tag in item.tags}
+    found |= {key: [one for one in found[key] if one in tags] for key in ("facets", "buckets") if key in found}
+    found["facets"] = found.get("facets", [])
+    return found
 
 
 def _card(source: ExportSource, facets: list[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from proctor import judges, models
 from proctor.core import (
     Briefing,
     ConfigurationError,
@@ -22,11 +23,11 @@ from proctor.core import (
     object_in_file,
     unloadable,
 )
-from proctor.judges.dimensions.scorer import DimensionJudge, DimensionScorer, JudgeSetup, RatesDimensions
-from proctor.judges.function import JudgeFunction
-from proctor.models import prompt_file
+from proctor.judges import dimensions
 
 if TYPE_CHECKING:
+    from proctor.judges.dimensions import DimensionJudge, DimensionScorer, JudgeSetup, RatesDimensions
+    from proctor.judges.function import JudgeFunction
     from proctor.models import ModelClient
 
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
@@ -60,7 +61,7 @@ class OfSeveral:
 JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry(
     "judge",
     group="proctor.judges",
-    fits=lambda thing: callable(thing) or isinstance(thing, OfSeveral | RatesDimensions),
+    fits=lambda thing: callable(thing) or isinstance(thing, OfSeveral | dimensions.RatesDimensions),
     expected="a function with @proctor.judge, or a factory of judges",
     elsewhere=". A model that judges goes by --model",
 )
@@ -93,7 +94,7 @@ def _built(
     name: str, clients: Sequence[ModelClient], judgements: JudgementCache, prompt: Path | None, briefing: Briefing
 ) -> Scorer:
     factory = JUDGES.get(name)
-    if isinstance(factory, RatesDimensions):
+    if isinstance(factory, dimensions.RatesDimensions):
         raise InputError(f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
     if isinstance(factory, OfSeveral):
         return factory.build(clients, judgements, prompt, briefing)
@@ -115,13 +116,13 @@ def judge_in_file(address: str) -> JudgeFunction | RatesDimensions:
     Raises what `proctor.core.object_in_file` raises, and `ConfigurationError` for another kind of object.
     """
     found = object_in_file(address)
-    if isinstance(found, RatesDimensions):
-        return RatesDimensions(_guarded(address, found))
-    if isinstance(found, JudgeFunction):
+    if isinstance(found, dimensions.RatesDimensions):
+        return dimensions.RatesDimensions(_guarded(address, found))
+    if isinstance(found, judges.JudgeFunction):
         made = found
     elif callable(found) and not isinstance(found, type):
         try:
-            made = JudgeFunction(found)
+            made = judges.JudgeFunction(found)
         except ConfigurationError as error:
             raise ConfigurationError(f"{address}: {error}") from error
     else:
@@ -148,7 +149,7 @@ def _guarded(address: str, factory: RatesDimensions) -> Callable[[JudgeSetup], D
 
 def rates_dimensions(name: str) -> bool:
     """Whether the judge of that name gives a score for each dimension. Raises `UnknownNameError`."""
-    return isinstance(JUDGES.get(name), RatesDimensions)
+    return isinstance(JUDGES.get(name), dimensions.RatesDimensions)
 
 
 def build_dimension_judge(
@@ -162,11 +163,11 @@ def build_dimension_judge(
     dimensions to rate, and for a judge that rates none."""
     factory = JUDGES.get(judge) if isinstance(judge, str) else judge
     name = judge if isinstance(judge, str) else "of a file"
-    if not isinstance(factory, RatesDimensions):
+    if not isinstance(factory, dimensions.RatesDimensions):
         raise InputError(f"judge {name}", expected="a judge of dimensions")
     if scheme is None:
         raise InputError(f"judge {name}", found="a benchmark without dimensions", expected="dimensions to rate")
-    return DimensionScorer(factory(setup), scheme, book, images)
+    return dimensions.DimensionScorer(factory(setup), scheme, book, images)
 
 
 def judge_prompt(judge: str, choice: str) -> Path:
@@ -178,4 +179,4 @@ def judge_prompt(judge: str, choice: str) -> Path:
         module = sys.modules.get(str(getattr(getattr(factory, "made_of", factory), "__module__", "")))
         folder = Path(getattr(module, "__file__", None) or folder).parent
         usual = judge if any(folder.glob(f"{judge}.*.txt.j2")) else usual
-    return prompt_file(folder, usual, choice)
+    return models.prompt_file(folder, usual, choice)

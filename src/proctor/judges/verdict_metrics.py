@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from pydantic import Field, field_validator, model_validator
 
-from proctor.core import ACCURACY, FrozenModel, Metric, NoVerdictError, RatingScheme, Score, cell_number, human
+from proctor import core
+from proctor.core import ACCURACY, FrozenModel, Metric, NoVerdictError, RatingScheme, Score, human
 
 _FREE = ("free_text",)
 
@@ -276,7 +277,7 @@ def decided_scores(
         if error_type is None:
             return []
         return verdict_scores(int(said[0]), error_type, item_id=item_id, scorer=scorer, judgement_key=judgement_key)
-    value, label = cell_number(said), ""
+    value, label = core.cell_number(said), ""
     if metric.name == ACCURACY.name:
         value, label = _RIGHT.get(said), said
     elif allowed := decided_values(metric, rating):

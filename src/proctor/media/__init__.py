@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.media.audio import Sound, SpeechPart, speech_parts
+    from proctor.media.audio import SpeechPart, speech_parts
     from proctor.media.clip_locations import Excerpts, MediaAs, Placed
+    from proctor.media.clips import ClipFile, Sound
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.decode import sampled
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, look_at_items, write_page
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         plain_media,
         shown_place,
     )
-    from proctor.media.mp4 import ClipFile, RedactedVideo, from_jpegs, redact
+    from proctor.media.mp4 import RedactedVideo, from_jpegs, redact
     from proctor.media.objects import media_folder, place_of
     from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import encode, open_picture, read_image

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.media.clips import MAX_SOUND_S, Sound
 from proctor.media.container import audio_track
 from proctor.media.pyav import exact, open_input
 from proctor.media.video import reason_of, seek
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 RATE = 16_000
 """Samples a second that systems get, in one channel, as speech models expect."""
-MAX_SOUND_S = 600.0
-"""The longest sound that goes with one question: 19 MB, 26 MB as it is sent."""
 
 _FORMATS = "aiff,asf,avi,flac,flv,matroska,mov,mp3,mpeg,mpegts,ogg,wav,w64"
 _SEEKS_EXACTLY = ("flac", "mov,mp4", "mp3", "ogg", "wav")
@@ -44,16 +43,6 @@ _GAP_S = 0.1
 _HIGHEST_RATE = 192_000
 SILENT = 16 / 32768  # −66 dB: no microphone is as quiet, and no encoder's silence as loud
 _LOST = 8  # parts of a track that may be broken before the file counts as broken
-
-
-@dataclass(frozen=True, slots=True)
-class Sound:
-    """A stretch of sound as a system gets it: a WAV of one channel, 16,000 samples a second, 16 bits each; its label
-    ("recording", "clip 2"), and its start and end in seconds of its file."""
-
-    wav: bytes
-    label: str
-    span: tuple[float, float]
 
 
 def audio_duration(path: Path) -> float:

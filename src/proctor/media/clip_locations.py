@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from proctor.core import Excerpt, InputError, Region
-from proctor.media.video import VideoInfo
+
+if TYPE_CHECKING:
+    from proctor.media.video import VideoInfo
 
 _LENGTH_S = 1.5  # what cutting and rounding may change of a length; excerpts start far later in their sources
 _USUAL_SHAPES = (16 / 9, 4 / 3)

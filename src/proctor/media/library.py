@@ -10,23 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
-from proctor.media.audio import MAX_SOUND_S, RATE, audio_duration, cut_sound
 from proctor.media.clip_locations import Excerpts
-from proctor.media.decode import Decoding, Texts
+from proctor.media.clips import MAX_SOUND_S
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
-from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
 from proctor.media.pictures import encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.settings import MediaSettings
 from proctor.media.shared_frames import shared_frames
-from proctor.media.video import FrameIndex, VideoInfo, probe
+
+if TYPE_CHECKING:
+    from proctor.media.decode import Decoding, Texts
+    from proctor.media.video import FrameIndex, VideoInfo
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -91,8 +92,8 @@ class MediaLibrary:
         self.root = root
         self.excerpts = excerpts or Excerpts({})
         self.settings = settings or MediaSettings()
-        self._lock = threading.Lock()
-        self._decoding = Decoding()
+        self._lock, self._making = threading.Lock(), threading.Lock()
+        self._decoder: Decoding | None = None
         self._heard: dict[Path, float] = {}
         self._stills: dict[tuple[str, Region | None, Scan | None], FrameSet] = {}
         self._kinds: dict[Path, ScanKind | None] = {}
@@ -124,8 +125,20 @@ class MediaLibrary:
         """The names of the items' media files that are not found, sorted."""
         return sorted({one.source for item in items for one in item.media if not self._files.is_there(one.source)})
 
+    @property
+    def _decoding(self) -> Decoding:
+        """The decoding of videos, one for the library, made for the first of them."""
+        from proctor.media.decode import Decoding
+
+        with self._making:
+            if self._decoder is None:
+                self._decoder = Decoding()
+        return self._decoder
+
     def probe(self, source: str) -> VideoInfo:
         """The facts of a video. Raises `InputError` where it can't be read."""
+        from proctor.media.video import probe
+
         path = self._files.known(source)
         return self._remembered(self._probed, path, lambda path: cine_info(path) if self._kind(path) else probe(path))
 
@@ -150,6 +163,8 @@ class MediaLibrary:
 
     def sound_span(self, medium: VideoClip | AudioClip) -> tuple[float, float]:
         """Start and end of a medium's sound in seconds, cut to its file. Raises `InputError` as `span`."""
+        from proctor.media.audio import audio_duration
+
         if isinstance(medium, VideoClip):
             return self.span(medium)
         duration = self._remembered(self._heard, self.locate(medium.source), audio_duration)
@@ -159,6 +174,8 @@ class MediaLibrary:
     def sound(self, medium: VideoClip | AudioClip, span: tuple[float, float]) -> bytes:
         """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache.
         Blocks. Raises `InputError` as `cut_sound`."""
+        from proctor.media.audio import RATE, cut_sound
+
         path, offset = self._files.known(medium.source), 0.0
         if isinstance(medium, VideoClip):
             offset = self.excerpts.place(medium.source, medium.region, self.probe(medium.source)).offset
@@ -267,6 +284,8 @@ class MediaLibrary:
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
+        from proctor.media.mp4 import cut
+
         path, (start, end) = self._files.known(clip.source), self.span(clip)
         if self._kind(path) is not None or clip.scan is not None:
             return self._cine_mp4(path, clip, (start, end))
@@ -296,6 +315,8 @@ class MediaLibrary:
     def playback(self, source: str, region: Region | None = None) -> Path:
         """The whole video as a browser plays it (see `write_playback`), made once for this cache. Blocks, the first
         time: for as long as reading the file takes, or encoding it. Raises `InputError` for a medical file."""
+        from proctor.media.mp4 import write_playback
+
         path = self.locate(source)
         if self._kind(path) is not None:
             raise InputError(source, found="a medical file", expected="a video")
@@ -305,12 +326,16 @@ class MediaLibrary:
 
     def playback_lead(self, source: str, region: Region | None = None) -> float:
         """The second of `playback` at which the video's first picture is: 0 except for some videos with an edit list."""
+        from proctor.media.mp4 import playback_lead
+
         index = self.index(source)
         return playback_lead(index, self._catalogue.index(self.playback(source, region))) if index.edited else 0.0
 
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
         """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of the
         cache key. Blocks."""
+        from proctor.media.mp4 import from_jpegs
+
         change, name = paint
         pictures = [self._in_file(picture) for picture in pictures]
         shown: list[JsonValue] = [

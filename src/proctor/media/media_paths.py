@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,9 @@ from proctor.core.formats import option_letters
 from proctor.media.objects import RemoteFolder, RemoteObject, remote_at, unwritable, url_of
 from proctor.media.scans import cine_index, scan_kind
 from proctor.media.shared_frames import PreparedVideo, SharedFrames
-from proctor.media.video import FrameIndex, VideoInfo, read_index
+
+if TYPE_CHECKING:
+    from proctor.media.video import FrameIndex, VideoInfo
 
 T = TypeVar("T")
 
@@ -239,6 +241,8 @@ class Catalogue:
 
     def index(self, path: Path) -> FrameIndex:
         """The timestamps of a video's pictures. Raises `InputError` where it can't be read."""
+        from proctor.media.video import read_index
+
         identity = self.identity(path)
         with self._lock:
             if identity in self._indexes:
@@ -294,6 +298,8 @@ def _save_index(out: Path, index: FrameIndex) -> None:
 
 def _load_index(note: Path) -> FrameIndex | None:
     """The stored index; None where there is none, or an invalid one."""
+    from proctor.media.video import FrameIndex
+
     try:
         kept = read_arrays(note, "timestamps", "the timestamps of a video")
         top, bottom, zero, stamped = (int(fact) for fact in kept["facts"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import dropwhile
 from pathlib import Path
@@ -100,15 +99,6 @@ def _hevc_header(header: bytes) -> bytes:
 
 _TICKS = 90_000
 _CLIP_X264 = {"preset": "veryfast", "crf": "23"}
-
-
-@dataclass(frozen=True, slots=True)
-class ClipFile:
-    """One clip as an MP4, its label ("" if there is only one), and its start and end in seconds of its video."""
-
-    mp4: bytes
-    label: str
-    span: tuple[float, float]
 
 
 def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region | None, max_side: int | None) -> bytes:

@@ -30,11 +30,11 @@ from proctor.core import (
     pip_install,
 )
 from proctor.media.picture_size import fitted
-from proctor.media.scan_process import MAX_BYTES, MAX_SECONDS
-from proctor.media.video import FrameIndex, VideoInfo
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from proctor.media.video import FrameIndex, VideoInfo
 
 ScanKind = Literal["dicom", "nifti"]
 
@@ -204,6 +204,8 @@ def in_order(files: Sequence[tuple[str, Path]]) -> list[str]:
 
 def cine_info(path: Path) -> VideoInfo:
     """The facts of a DICOM file as a video. Raises `InputError` where its frames have no times."""
+    from proctor.media.video import VideoInfo
+
     facts, ends = _timed(path)
     return VideoInfo(
         duration_s=ends[-1],
@@ -217,6 +219,8 @@ def cine_info(path: Path) -> VideoInfo:
 
 def cine_index(path: Path) -> FrameIndex:
     """The timestamps of such a file; decoding can begin at each frame."""
+    from proctor.media.video import FrameIndex
+
     _, ends = _timed(path)
     starts = np.array([0, *(round(end * _TICKS) for end in ends[:-1])], dtype=np.int64)
     if np.any(np.diff(starts) <= 0):
@@ -259,6 +263,8 @@ def _ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], byt
     try:
         reply, pixels = _reader(os.getpid()).ask({**request, "path": str(path.absolute())})
     except ChildEndedError:
+        from proctor.media.scan_process import MAX_BYTES, MAX_SECONDS
+
         limits = f"{MAX_SECONDS} s or {MAX_BYTES // 2**20} MB"
         raise InputError(path, found=f"a file that takes more than {limits}", expected="a smaller one") from None
     if "found" in reply:

@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from proctor.core import InputError, load_json
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, StoredFrame, frames_of
 from proctor.media.objects import ObjectFolder, url_of
-from proctor.media.video import VideoInfo
+
+if TYPE_CHECKING:
+    from proctor.media.video import VideoInfo
 
 T = TypeVar("T")
 
@@ -255,6 +257,8 @@ def _frames_in(index: Any, frame_set: FrameSet) -> dict[Key, tuple[str, StoredFr
 
 def _info(told: Any) -> VideoInfo:
     """Raises `ValueError`, `KeyError` or `TypeError` for invalid facts."""
+    from proctor.media.video import VideoInfo
+
     duration_s, fps, start_s = (float(told[name]) for name in ("duration_s", "fps", "start_s"))
     remarks = tuple(map(str, told.get("remarks", ())))
     info = VideoInfo(duration_s, int(told["width"]), int(told["height"]), fps, start_s, str(told["codec"]), remarks)

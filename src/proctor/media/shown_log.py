@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 from pydantic import Field
 
 from proctor.core import Frame, FrozenModel, count_of
-from proctor.media.audio import Sound
+from proctor.media.clips import Sound
 from proctor.media.frame_archive import StoredPicture
 
 if TYPE_CHECKING:
-    from proctor.media.mp4 import ClipFile
+    from proctor.media.clips import ClipFile
 
 _PREFIX = 8
 _MAX_RECORDS = 200

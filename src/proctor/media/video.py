@@ -257,29 +257,17 @@ class FrameIndex:
 def read_index(path: Path) -> FrameIndex:
     """Reads all packets of the video once, and decodes it where they lack presentation timestamps. Raises `InputError`
     where there is no picture, and where time goes back."""
-    import av
-
     with open_video(path) as (container, stream):
         base = _time_base(stream)
         zero = clock_zero(container, stream)
         in_order, reordered = _in_order_of_decoding(container, stream), bool(stream.has_b_frames)
-        all_packets: list[tuple[int | None, int | None, bool, bool]] = []
-        with suppress(av.FFmpegError):  # a truncated file, which `probe` reports
-            all_packets.extend(
-                (packet.pts, packet.dts, packet.is_keyframe, packet.is_discard)
-                for packet in container.demux(stream)
-                if packet.size
-            )
+        all_packets = _packets(container, stream)
     packets = [(pts, dts, is_key) for pts, dts, is_key, hidden in all_packets if not hidden]
     given = [pts for pts, _, _ in packets]
     if reordered and is_ascending(given) and not _shown_in_order(path, 4 * MOST_HELD):
         in_order = True  # an MP4 without its table of offsets
-    if in_order:  # the n-th picture is shown at the n-th of the decoding times
-        stamps = _ascending([dts for _, dts, _ in packets])
-        if stamps is not None:
-            starts = [dts for _, dts, is_key in packets if is_key and dts is not None and not reordered]
-            keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
-            return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
+    if in_order and (by_decoding := _by_decoding_times(packets, base, reordered=reordered)) is not None:
+        return by_decoding
     stamps = _ascending(given)
     keys = np.array([pts for pts, _, key, _ in all_packets if key and pts is not None], dtype=np.int64)
     if stamps is None or not len(keys) or in_order or np.any(np.diff(keys) < 0):
@@ -289,6 +277,34 @@ def read_index(path: Path) -> FrameIndex:
     if not tell_the_order(known, at_keys, reordered=reordered) and not _shown_in_order(path):
         return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)
+
+
+def _packets(container: InputContainer, stream: VideoStream) -> list[tuple[int | None, int | None, bool, bool]]:
+    """Presentation and decoding timestamp of each packet, whether it is a keyframe, and whether it is hidden; up to where
+    the file breaks off, which `probe` reports."""
+    import av
+
+    found: list[tuple[int | None, int | None, bool, bool]] = []
+    with suppress(av.FFmpegError):
+        found.extend(
+            (packet.pts, packet.dts, packet.is_keyframe, packet.is_discard)
+            for packet in container.demux(stream)
+            if packet.size
+        )
+    return found
+
+
+def _by_decoding_times(
+    packets: Sequence[tuple[int | None, int | None, bool]], base: Fraction, *, reordered: bool
+) -> FrameIndex | None:
+    """The index of a file that stores decoding times alone: the n-th picture is shown at the n-th of them. None where a
+    time is missing or comes twice."""
+    stamps = _ascending([dts for _, dts, _ in packets])
+    if stamps is None:
+        return None
+    starts = [dts for _, dts, is_key in packets if is_key and dts is not None and not reordered]
+    keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
+    return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
 
 
 def _in_order_of_decoding(container: InputContainer, stream: VideoStream) -> bool:

@@ -24,7 +24,7 @@ from proctor.core import (
     error_at,
     thousands,
 )
-from proctor.media.audio import Sound
+from proctor.media.clips import ClipFile, Sound
 from proctor.media.conditions import (
     CONDITIONS,
     Condition,
@@ -35,7 +35,6 @@ from proctor.media.conditions import (
     time_label,
 )
 from proctor.media.library import MediaLibrary, Picture
-from proctor.media.mp4 import ClipFile
 from proctor.media.sampling import count_at_rate, sample_times
 from proctor.media.shown_log import ShownLog, ShownRecord
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         item_sums,
         put_over_items,
     )
+    from proctor.metrics.prediction_reports import PREDICTION_REPORTS, PredictionScorer
     from proctor.metrics.scorers import (
         SCORERS,
         FunctionMetric,
@@ -42,9 +43,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "OVER_ITEMS", "POOLED_PRECISION", "SCORERS", "SILENCE_HELPS",
-    "AccuracyScorer", "Constants", "FunctionMetric", "FunctionOverItems", "GradedScorer", "ItemSums", "MetricEstimate",
-    "MetricOverItems", "build_scorer", "cause_of", "chance_level", "chance_of", "code_scorers", "declared_metric",
-    "estimates_of", "graded_metrics", "in_range", "installed_over_items", "is_right", "item_sums", "median_places",
-    "metric", "put_over_items", "refuse_over_items", "scorer_in_file",
+    "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "OVER_ITEMS", "POOLED_PRECISION", "PREDICTION_REPORTS",
+    "SCORERS", "SILENCE_HELPS", "AccuracyScorer", "Constants", "FunctionMetric", "FunctionOverItems",
+    "GradedScorer", "ItemSums", "MetricEstimate", "MetricOverItems", "PredictionScorer", "build_scorer", "cause_of",
+    "chance_level", "chance_of", "code_scorers", "declared_metric", "estimates_of", "graded_metrics", "in_range",
+    "installed_over_items", "is_right", "item_sums", "median_places", "metric", "put_over_items",
+    "refuse_over_items", "scorer_in_file",
 ]  # fmt: skip

@@ -99,27 +99,35 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
     )
 
     status, told = getattr(error, "status_code", None), told_in(error.body) or error.message
-    silent = status is None or (_under(status) == "busy" and error.retry_after is not None)  # the server says when
-    meaning = None if silent or status is None else meaning_of(told, _codes(error.body), _under(status))
+    meaning = _meaning_in(error, status, told)
     kind = None if meaning is None else meaning.kind
-    if status == _TOO_LARGE or isinstance(error, ModelContextWindowExceededError):
-        if meaning is None or kind is not SystemFaultError or status == _TOO_LARGE:
-            meaning = Meaning(SystemFaultError, _TOO_MUCH)
-        return Fault(_rejected(said, meaning), again=False)
+    if status == _TOO_LARGE:
+        return Fault(_rejected(said, Meaning(SystemFaultError, _TOO_MUCH)), again=False)
+    if isinstance(error, ModelContextWindowExceededError):
+        return Fault(_rejected(said, _of_kind(meaning, Meaning(SystemFaultError, _TOO_MUCH))), again=False)
     by_media = status == _MEDIA_TYPE and kind is SystemFaultError and _MEDIA.search(told) is not None
-    no_access = (status in _NO_ACCESS and not by_media) or isinstance(
-        error, ModelAuthenticationError | ModelNotFoundError
-    )
-    by_policy = kind is RefusalError and status == _FORBIDDEN
-    if isinstance(error, ModelQuotaExceededError) or (no_access and not by_policy):
-        if meaning is None or kind is not ConfigurationError:
-            meaning = Meaning(ConfigurationError)
-        return Fault(_rejected(said, meaning), again=False)
+    by_policy = status == _FORBIDDEN and kind is RefusalError
+    unnamed = isinstance(error, ModelAuthenticationError | ModelNotFoundError)
+    no_access = (unnamed or (status in _NO_ACCESS and not by_media)) and not by_policy
+    if no_access or isinstance(error, ModelQuotaExceededError):
+        return Fault(_rejected(said, _of_kind(meaning, Meaning(ConfigurationError))), again=False)
     if meaning is not None and kind is not InfrastructureError:
         return Fault(_rejected(said, meaning), again=False)
     if isinstance(error, ModelRequestRejectedError) or (status is not None and _under(status) == "rejected"):
         return Fault(_rejected(said, Meaning(InfrastructureError, rejects="request")), again=False)
     return Fault(InfrastructureError(said), again=True, wait_s=error.retry_after)
+
+
+def _meaning_in(error: ModelAPIError, status: int | None, told: str) -> Meaning | None:
+    """What the words of an error mean; None without a status, and where a busy server says when to come again."""
+    if status is None or (_under(status) == "busy" and error.retry_after is not None):
+        return None
+    return meaning_of(told, _codes(error.body), _under(status))
+
+
+def _of_kind(meaning: Meaning | None, usual: Meaning) -> Meaning:
+    """What the words mean, if that is of the kind that such an error usually is."""
+    return meaning if meaning is not None and meaning.kind is usual.kind else usual
 
 
 def _under(status: int) -> Under:

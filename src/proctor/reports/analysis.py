@@ -480,13 +480,8 @@ def _has_accuracy(rows: Sequence[AnalysisRow], form: str) -> bool:
     return any(row["format"] == form and row["cause"] != "not scored" for row in rows)
 
 
-def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
-    every = analysis.tables["failures"]
-    scored = [form for form in dict.fromkeys(row["format"] for row in every) if _has_accuracy(every, form)]
-    rows = [row for row in every if row["format"] in scored]
-    if not rows:
-        return None
-    causes = [cause for cause in _CAUSES if any(row["cause"] == cause for row in rows)]
+def _failure_panels(rows: Sequence[AnalysisRow], order: Sequence[str], causes: Sequence[str]) -> list[Panel]:
+    """A panel for each format: a bar for each system, stacked by cause."""
     counts = {(row["format"], row["system"], row["cause"]): row["count"] for row in rows}
     panels = []
     for form in dict.fromkeys(row["format"] for row in rows):
@@ -494,6 +489,18 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         size = max(map(sum, lines))
         bars = [Stack(line, shares=True) for line in lines]
         panels.append(Panel(f"{plain_name(form) or 'no format'} ({count_of(size, 'question')})", bars))
+    return panels
+
+
+def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
+    every = analysis.tables["failures"]
+    scored = [form for form in dict.fromkeys(row["format"] for row in every) if _has_accuracy(every, form)]
+    rows = [row for row in every if row["format"] in scored]
+    if not rows:
+        return None
+    there = {row["cause"] for row in rows}
+    causes = [cause for cause in _CAUSES if cause in there]
+    panels = _failure_panels(rows, order, causes)
     series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
     title = "Failures by answer format (accuracy)"
     drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)

@@ -10,8 +10,9 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from proctor import core
 from proctor.core import (
     ACCURACY,
     DASH,
@@ -22,18 +23,18 @@ from proctor.core import (
     Table,
     count_of,
     difference,
-    head,
     interval,
     number,
     number_interval,
     p_value,
     percent,
     rank_range,
-    safe_cell,
     thousands,
     value,
 )
-from proctor.reports.charts import LeaderboardChart
+
+if TYPE_CHECKING:
+    from proctor.reports.charts import LeaderboardChart
 
 RANK_INTERVAL_LINE = (
     "The intervals of a board contain all true ranks at once with 95 % confidence if systems fail on single questions; of "
@@ -75,7 +76,7 @@ class Folded:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Table | Figure | LeaderboardChart | Folded
+Block: TypeAlias = "Prose | Table | Figure | LeaderboardChart | Folded"
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]], units: Units = 
         if name in joined:
             return _interval_head(name)
         if name in units.signed:
-            return replace(head("difference"), name=name)
-        return replace(head(name), numeric=any(_is_number(row[name]) for row in rows))
+            return replace(core.head("difference"), name=name)
+        return replace(core.head(name), numeric=any(_is_number(row[name]) for row in rows))
 
     def cell(row: Mapping[str, Any], name: str) -> Cell:
         if name in _TESTS and row.get("decides") is False:
@@ -191,8 +192,8 @@ def _interval_head(name: str) -> Column:
     """The column of both ends of an interval, by the key of its lower one."""
     ends = name.removesuffix("_low")
     if ends == "ci":
-        return head("ci")
-    return Column(f"{head(ends).label}, {head('ci').label}", numeric=True, name=f"{ends}_ci")
+        return core.head("ci")
+    return Column(f"{core.head(ends).label}, {core.head('ci').label}", numeric=True, name=f"{ends}_ci")
 
 
 _MAX_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
@@ -231,9 +232,9 @@ def _varying(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(safe_cell, rows[0]))
+    writer.writerow(map(core.safe_cell, rows[0]))
     for row in rows:
-        writer.writerow([f"{one:.5g}" if isinstance(one, float) else safe_cell(one) for one in row.values()])
+        writer.writerow([f"{one:.5g}" if isinstance(one, float) else core.safe_cell(one) for one in row.values()])
     return out.getvalue()
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +61,13 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
         for place, item in enumerate(kept)
     ]
     runs = source.ordered_runs
-    answers: list[list[str]] = [[] for _ in kept]
-    judgements_by_key: list[set[int]] = [set() for _ in kept]
-    statuses: set[str] = set()
-    for number, run in enumerate(runs):
-        scores, given = source.scores(run, len(kept)), source.answers(run, len(kept))
-        for place in sorted(given):
-            made = maker.answer(number, kept[place], given[place], scores.get(place, []))
-            answers[place].append(compact(made))
-            statuses.add(made["status"])
-            judgements_by_key[place].update(
-                score["judgement"] for score in made.get("scores", ()) if "judgement" in score
-            )
-    texts = [f'{compact(item)[:-1]},"answers":[{",".join(own)}]}}' for item, own in zip(items, answers, strict=True)]
+    made, texts = list[_MadeAnswers](), list[str]()
+    enough = _enough(maker, items, limits.characters)
+    for places in (range(enough), range(enough, len(kept))):
+        if places and sum(map(len, texts)) <= limits.characters:  # else no further item is shown
+            some = maker.answers(places)
+            made += some
+            texts += map(_with_answers, items[places.start : places.stop], some)
     whole = _within(texts, limits.characters)
     judgements = source.judgements(maker.judgements)
     head = {
@@ -86,18 +81,46 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
             for run in runs
         ],
         "facets": [[name, core.plain_name(name), list(map(core.clean, source.values(name)))] for name in source.facets],
-        "statuses": sorted(statuses),
+        "statuses": sorted({status for one in made for status in one.statuses}),
     }
     by_number = {
         number: maker.content.judgement(judgements[key]) if key in judgements else None
         for key, number in maker.judgements.items()
     }
-    data = pack(head, texts[:whole], by_number, judgements_by_key[:whole], limit=limits.bytes)
+    data = pack(head, texts[:whole], by_number, [one.judgements for one in made[:whole]], limit=limits.bytes)
     shown.items = data.kept
-    shown.answers = sum(map(len, answers[: data.kept]))
+    shown.answers = sum(len(one.texts) for one in made[: data.kept])
     shown.items_left_out = len(source.items) - data.kept
     shown.order = " (proctor export writes all)"
     return data, shown
+
+
+_MANY = 100_000
+"""Answers above which the browser's size is estimated before all of them are read."""
+_PROBED = 100
+_MARGIN = 1.25
+
+
+def _enough(maker: _StoredMaker, items: Sequence[dict[str, Any]], characters: int) -> int:
+    """The number of items that fill the browser, with a margin; by the size of the first ones if there are many answers."""
+    if len(items) * len(maker.source.ordered_runs) <= _MANY:
+        return len(items)
+    probe = replace(maker, content=Content(maker.content.limits), judgements={})
+    probed = list(map(_with_answers, items[:_PROBED], probe.answers(range(min(_PROBED, len(items))))))
+    return min(len(items), ceil(_MARGIN * characters * len(probed) / sum(map(len, probed))))
+
+
+@dataclass
+class _MadeAnswers:
+    """The answers to one item as JSON, in the order of runs, their statuses, and the numbers of judgements behind them."""
+
+    texts: list[str] = field(default_factory=list)
+    statuses: set[str] = field(default_factory=set)
+    judgements: set[int] = field(default_factory=set)
+
+
+def _with_answers(item: dict[str, Any], made: _MadeAnswers) -> str:
+    return f'{compact(item)[:-1]},"answers":[{",".join(made.texts)}]}}'
 
 
 @dataclass
@@ -143,6 +166,19 @@ class _StoredMaker:
             if item.reference is not None:
                 data["order"] = _order(item.reference.answer)
         return data
+
+    def answers(self, places: range) -> list[_MadeAnswers]:
+        """The answers of all runs to the items at these places."""
+        found = [_MadeAnswers() for _ in places]
+        for number, run in enumerate(self.source.ordered_runs):
+            scores, given = self.source.scores(run, places), self.source.answers(run, places)
+            for place in sorted(given):
+                own = found[place - places.start]
+                data = self.answer(number, self.source.items[place], given[place], scores.get(place, []))
+                own.texts.append(compact(data))
+                own.statuses.add(data["status"])
+                own.judgements |= {one["judgement"] for one in data.get("scores", ()) if "judgement" in one}
+        return found
 
     def answer(self, run: int, item: core.Item, answer: core.Answer, scores: list[core.Score]) -> dict[str, Any]:
         text = self.content.text

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from proctor.core import DASH, Metric, Table, clean, rank_range
-from proctor.reports.figures.canvas import MAX_SERIES, SHAPES, Axis, value_axis
-from proctor.reports.figures.marks import series_shape
+from proctor.reports import figures
 
 
 @dataclass(frozen=True)
@@ -64,14 +63,14 @@ class LeaderboardChart:
     table, for terminals, programs and readers of tables."""
 
     caption: str
-    axis: Axis
+    axis: figures.Axis
     rows: tuple[ChartRow, ...]
     lines: tuple[tuple[float, str], ...] = ()
     words: ChartWords = ChartWords()
     numbers: Table | None = None
 
 
-def metric_axis(metric: Metric, *shown: float | None) -> Axis:
+def metric_axis(metric: Metric, *shown: float | None) -> figures.Axis:
     """The axis of a metric: its whole range, whatever the values are, so that charts of one metric can be compared.
     Values outside it (of metrics without bounds) extend it.
 
@@ -83,8 +82,8 @@ def metric_axis(metric: Metric, *shown: float | None) -> Axis:
     """
     known = [number for number in (metric.low, metric.high, *shown) if number is not None and math.isfinite(number)]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    drawn = value_axis(metric, low, high)
-    return Axis((low, high) if high > low else drawn.limits, drawn.ticks, drawn.labels, metric)
+    drawn = figures.value_axis(metric, low, high)
+    return figures.Axis((low, high) if high > low else drawn.limits, drawn.ticks, drawn.labels, metric)
 
 
 def rank_ends(rank: int | None, low: int | None, high: int | None) -> str:
@@ -112,7 +111,7 @@ def _text(text: str) -> str:
     return escape(clean(text).replace("\n", " "))
 
 
-def _at(axis: Axis, number: float) -> str:
+def _at(axis: figures.Axis, number: float) -> str:
     """A place on the axis, in per cent of its width."""
     return f"{100 * min(1.0, max(0.0, axis.share(number))):.2f}".rstrip("0").rstrip(".") + "%"
 
@@ -162,7 +161,7 @@ def _row(chart: LeaderboardChart, row: ChartRow, *, named: bool) -> str:
 
 
 def _lane(chart: LeaderboardChart, lane: Lane, *, later: bool, named: bool) -> str:
-    number = lane.mark % MAX_SERIES
+    number = lane.mark % figures.MAX_SERIES
     sign = (
         f'<svg class="c{number}" aria-hidden="true"><svg x="50%" y="50%">{_marker(lane.mark)}</svg></svg>'
         if named
@@ -196,10 +195,10 @@ def _across(kind: str, at: str) -> str:
 
 def _marker(number: int) -> str:
     """The marker of a series around the origin."""
-    kind = series_shape(number)
+    kind = figures.series_shape(number)
     if kind == "circle":
         return '<circle class="dot" r="5"/>'
-    path = " L ".join(f"{5 * x:.2f} {5 * y:.2f}" for x, y in SHAPES[kind])
+    path = " L ".join(f"{5 * x:.2f} {5 * y:.2f}" for x, y in figures.SHAPES[kind])
     return f'<path class="dot" d="M {path} z"/>'
 
 

@@ -44,15 +44,17 @@ def statuses_section(source: Source) -> Section | None:
     if not runs:
         return None
     counts = [list(source.statuses(run).values()) for run in runs]
-    names = [run.system if len(source.conditions) == 1 else f"{run.system} / {run.condition}" for run in runs]
+    one_condition = len(source.conditions) == 1
+    names = [run.system if one_condition else f"{run.system} / {run.condition}" for run in runs]
     there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    shown = [_STATUSES[number] for number in there]
+    of_shown = [[found[number] for number in there] for found in counts]
     rows: list[Row] = [
-        (Cell(run.system), run.condition, *(found[number] for number in there), sum(found))
-        for run, found in zip(runs, counts, strict=True)
+        (Cell(run.system), run.condition, *own, sum(found))
+        for run, own, found in zip(runs, of_shown, counts, strict=True)
     ]
-    shown = [_STATUSES[number].name.capitalize() for number in there]
-    heads = columns("System", "Condition", *(f">{name}" for name in shown), ">Items")
-    bars = [Stack([found[number] for number in there]) for found in counts]
+    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in shown), ">Items")
+    bars = [Stack(own) for own in of_shown]
     title, lacking = "Completion", _lacking(counts)
     figure = rows_figure(
         "statuses-0",
@@ -60,7 +62,7 @@ def statuses_section(source: Source) -> Section | None:
         names,
         [Panel("", bars)],
         Axis((0.0, max(1.0, *map(sum, counts)))),
-        series=[_STATUSES[number] for number in there],
+        series=shown,
         caption="Items by how the question ended, for each run.",
         numbers=Table("Items by how the question ended, for each run.", heads, tuple(rows)),
     )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from proctor.core import InputError, count_of
-from proctor.reports.plots import Mark, Scale, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,6 +156,8 @@ class ResultsTable(DrawnTable):
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot one metric (by default the headline, else the first that has values) with intervals: a line for each
         system, a colour for each condition, and a dashed line at the chance level, if there is one for all items."""
+        from proctor.reports.plots import Mark, Scale, draw_intervals
+
         card = self.data.card
         rows = _of_metric([row for row in self.data.rows if row.scorer], metric, card.headline, "one with values")
         declared = card.metric(rows[0].metric)
@@ -253,6 +254,8 @@ class ComparisonTable(DrawnTable):
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot the differences in one metric (by default the headline, else the first) with their intervals."""
+        from proctor.reports.plots import Mark, Scale, draw_intervals
+
         card = self.data.card
         found = _of_metric(self.data.comparisons, metric, card.headline, "one that was compared")
         declared = card.metric(found[0].metric)
@@ -308,6 +311,8 @@ class RankingTable(DrawnTable):
 
     def plot(self, board: str = "", *, ax: Any = None) -> Figure:
         """Plot the ranks of one board (by default the first) with their confidence intervals."""
+        from proctor.reports.plots import Mark, Scale, draw_intervals
+
         named = {one.name: one for one in self.boards}
         chosen = named.get(board) if board else self.boards[0]
         if chosen is None:
@@ -355,6 +360,8 @@ class LeaderboardTable(DrawnTable):
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
+        from proctor.reports.plots import Mark, Scale, draw_intervals
+
         scores = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
         from proctor.reports import condition_numbers
 
@@ -389,6 +396,8 @@ class AnalysisTables:
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the accuracy by capability with intervals: a line for each capability, a colour for each system."""
+        from proctor.reports.plots import Mark, Scale, draw_intervals
+
         rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
         scores = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
         return draw_intervals(scores, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)

@@ -251,18 +251,12 @@ def _why_unranked(row: LeaderboardRow) -> list[str]:
 def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
     """What to know of a leaderboard of one condition, a sentence each."""
     unsupported = ", ".join(f"{row.system} skipped {row.unsupported}" for row in board.rows if row.unsupported)
-    contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]
     out = "; ".join(str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified)
     notes = (
         (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
         (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
         (unsupported, f"Unsupported items: {unsupported}. Such a system is shown on the others, and not ranked."),
-        (
-            any(row.rank is None and row.policy != BOTH and not (row.doubtful or row.undefined) for row in contestants),
-            LACKING_LINE,
-        ),
-        (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
-        (any(row.undefined for row in contestants), UNDEFINED_LINE),
+        *_unranked_notes(board),
         (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
         (any(row.oracle_baseline for row in board.rows), ORACLE_LINE),
@@ -280,6 +274,17 @@ def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Resu
         ),
     )
     return [*(note for there, note in notes if there), *(f"{note}." for note in source.served)]
+
+
+def _unranked_notes(board: Leaderboard) -> list[tuple[bool, str]]:
+    """Whether each reason leaves a system without a rank that could have one."""
+    contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]
+    open_ones = [row for row in contestants if row.rank is None and not (row.doubtful or row.undefined)]
+    return [
+        (any(row.policy != BOTH for row in open_ones), LACKING_LINE),
+        (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
+        (any(row.undefined for row in contestants), UNDEFINED_LINE),
+    ]
 
 
 def published_section(source: Source) -> Section | None:

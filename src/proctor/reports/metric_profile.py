@@ -302,26 +302,12 @@ def _by_length(profiles: Sequence[MetricProfile], language: str, alone: str, key
 
 
 def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
-    audits = {audit.metric: audit for audit in source.found.each}
-    by_name: dict[str, list[LengthBias]] = {
-        name: [
-            length_bias
-            for length_bias in audits[name].by_length
-            if (length_bias.dataset, length_bias.language) == (ALL, language)
-        ]
-        for name in source.ranked(language)
-    }
-    known = [name for name, own in by_name.items() if any(length_bias.scores.value is not None for length_bias in own)]
+    by_name = _length_biases(source, language)
+    known = [name for name, own in by_name.items() if any(bias.scores.value is not None for bias in own)]
     if not known:
         return []
-    drawn, dimensions, dots = known[:_MAX_MARKS], source.dimensions(language), []
-    for dimension in dimensions:
-        own = [
-            next((length_bias for length_bias in by_name[name] if length_bias.dimension == dimension), None)
-            for name in drawn
-        ]
-        rated = next((dot_of(length_bias.ratings) for length_bias in own if length_bias is not None), Dot())
-        dots.append([rated, *(Dot() if length_bias is None else dot_of(length_bias.scores) for length_bias in own)])
+    drawn, dimensions = known[:_MAX_MARKS], source.dimensions(language)
+    dots = [_length_dots([by_name[name] for name in drawn], dimension) for dimension in dimensions]
     ends = [end for row in dots for dot in row for end in dot.ends]
     title = f"{spoken_language(language)}: correlation with the length of the answer"
     caption = (
@@ -339,9 +325,25 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
             plain_axis(min([0.0, *ends]), max([0.0, *ends])),
             series=[ChartSeries(name, number_) for number_, name in enumerate(["the ratings", *drawn])],
             caption=caption + _best(len(drawn), len(known)),
-            numbers=lengths_table([(name, length_bias) for name, own in by_name.items() for length_bias in own]),
+            numbers=lengths_table([(name, bias) for name, own in by_name.items() for bias in own]),
         )
     ]
+
+
+def _length_biases(source: AuditSource, language: str) -> dict[str, list[LengthBias]]:
+    """How the scores of each metric go with the length of the answer, over all datasets, by dimension."""
+    audits = {audit.metric: audit for audit in source.found.each}
+    return {
+        name: [bias for bias in audits[name].by_length if (bias.dataset, bias.language) == (ALL, language)]
+        for name in source.ranked(language)
+    }
+
+
+def _length_dots(metrics: Sequence[Sequence[LengthBias]], dimension: str) -> list[Dot]:
+    """The correlations on one dimension: of the ratings, and of the scores of each metric."""
+    own = [next((bias for bias in biases if bias.dimension == dimension), None) for biases in metrics]
+    rated = next((dot_of(bias.ratings) for bias in own if bias is not None), Dot())
+    return [rated, *(Dot() if bias is None else dot_of(bias.scores) for bias in own)]
 
 
 def _residuals(title: str, biases: Sequence[tuple[str, str, Bias]], table: Table, folded: str) -> Block:

@@ -299,6 +299,17 @@ def removal_lines(removals: Sequence[Removal], first: Sequence[str]) -> list[str
 
 def _policy_notes(board: Board) -> list[str]:
     lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
+    notes = _unranked_notes(board)
+    if lacks and FailedPolicy.EXCLUDE in board.policies:
+        notes.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
+    elif lacks or any(run.lacking.incomplete for run in board.baselines):
+        text = FAILED_POLICIES[board.policies[0]]
+        notes.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
+    return notes
+
+
+def _unranked_notes(board: Board) -> list[str]:
+    """Why runs are not ranked: each run is in the first of these notes that fits."""
     notes = []
     waiting = [run.name for run in board.unranked if run.lacking.unscored]
     never = [run for run in board.unranked if run.lacking.unsupported and run.name not in waiting]
@@ -319,11 +330,6 @@ def _policy_notes(board: Board) -> list[str]:
             f"Not ranked, since the run is incomplete and what it lacks may change a place: {', '.join(others)} (running "
             "again completes it; --failed wrong counts it as wrong)."
         )
-    if lacks and FailedPolicy.EXCLUDE in board.policies:
-        notes.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
-    elif lacks or any(run.lacking.incomplete for run in board.baselines):
-        text = FAILED_POLICIES[board.policies[0]]
-        notes.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
     return notes
 
 

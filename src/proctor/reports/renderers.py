@@ -16,13 +16,12 @@ from rich.markup import escape
 
 from proctor.core import Table, clean, thousands
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
-from proctor.reports.charts import LeaderboardChart, chart_html
-from proctor.reports.figures import SvgCanvas
-from proctor.reports.packing import BrowserData, compact
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+    from proctor.reports.packing import BrowserData
 
 _GAP = 2
 
@@ -80,16 +79,22 @@ def show_table(
     """
     columns = [clean(name) for name in columns]
     rows = [[" ".join(clean(cell).split("\n")) for cell in row] for row in rows]
-    room, everything = console.width, list(range(len(columns)))
+    room = console.width
     wide = [_width(name, [row[k] for row in rows], stacked=False) for k, name in enumerate(columns)]
     least = [_least(name, width, _LEAST) for name, width in zip(columns, wide, strict=True)]
     if _total(wide if console.is_terminal else least) <= room:
         widths = _shrunk(wide, least, room)
-        console.print(_rich_table(columns, rows, everything, widths, wrapped))
-        return
+        console.print(_rich_table(columns, rows, list(range(len(columns))), widths, wrapped))
+    else:
+        _show_stacked(console, columns, rows)
+
+
+def _show_stacked(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table that is too wide as several below each other."""
+    room = console.width
     slim = [_width(name, [row[k] for row in rows], stacked=True) for k, name in enumerate(columns)]
     keys = _keys(columns)
-    figures = max((_least(columns[k], slim[k], _LEAST) for k in everything[len(keys) :]), default=0)
+    figures = max((_least(columns[k], slim[k], _LEAST) for k in range(len(keys), len(columns))), default=0)
     floor = max(1, min(_LEAST, (room - figures) // max(1, len(keys)) - _GAP))
     least = [_least(name, width, floor) for name, width in zip(columns, slim, strict=True)]
     whole = [min(slim[k], _NAME) if k in keys else width for k, width in enumerate(least)]
@@ -181,6 +186,8 @@ def embedded_json(value: Any) -> str:
     >>> embedded_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
+    from proctor.reports.packing import compact
+
     return compact(value).translate(_UNSAFE)
 
 
@@ -218,6 +225,8 @@ def _plain_json(data: BrowserData) -> str:
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
+    from proctor.reports.charts import LeaderboardChart, chart_html
+
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker, "chart": chart_html}
     environment.tests |= {
@@ -230,6 +239,8 @@ def _template() -> Template:
 def _marker(x: float, series: int) -> Markup:
     """The marker of a series in a row that is 16 pixels high."""
     from markupsafe import Markup
+
+    from proctor.reports.figures import SvgCanvas
 
     canvas = SvgCanvas(140, 16)
     canvas.marker(x, 8, series, 7)

@@ -397,13 +397,13 @@ class Source:
         """Time, tokens and money of a run."""
         return load_consumption(self._store, run, self.table)
 
-    def answers(self, run: runs.Run, first: int) -> dict[int, Answer]:
-        """A run's answers to the first items, by place."""
-        return load_answers(self._store, run, self.table, first)
+    def answers(self, run: runs.Run, places: range) -> dict[int, Answer]:
+        """A run's answers to the items at these places, by place."""
+        return load_answers(self._store, run, self.table, places)
 
-    def scores(self, run: runs.Run, first: int) -> dict[int, list[Score]]:
-        """A run's scores of the first items, by place."""
-        return load_scores(self._store, run, self.table, first)
+    def scores(self, run: runs.Run, places: range) -> dict[int, list[Score]]:
+        """A run's scores of the items at these places, by place."""
+        return load_scores(self._store, run, self.table, places)
 
     def judgements(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""

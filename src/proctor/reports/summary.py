@@ -155,6 +155,13 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
         return verdict
     if leader.rank is None:
         return f"Not known: no system has a rank (the leaderboard says why). {reached}."
+    return _beside_rivals(source, key, leader, rivals, verdict=verdict, reached=reached)
+
+
+def _beside_rivals(
+    source: Source, key: Key, leader: LeaderboardRow, rivals: Sequence[LeaderboardRow], *, verdict: str, reached: str
+) -> str:
+    """How sure the place of a leader with a rank is. `verdict` says that it is best, `reached` only its score."""
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
     ranked = [row.system for row in rivals if row.rank is not None]
     unranked = sum(row.rank is None for row in rivals)

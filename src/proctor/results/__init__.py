@@ -38,10 +38,20 @@ if TYPE_CHECKING:
         judgements_of,
         rating_summary,
     )
+    from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+    from proctor.results.official import (
+        OFFICIAL_SUMMARIES,
+        SCORE_WRITERS,
+        FigureProgram,
+        OfficialProgram,
+        ScoreWriter,
+        official_summaries,
+        summary_title,
+    )
     from proctor.results.performance import AnalysisRow, NothingScoredError
     from proctor.results.pooling import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
-    from proctor.results.ranking import Board, Contest, Lacking, RankedRun, RankedScores, chosen_baselines, rank_runs
+    from proctor.results.ranking import Board, Contest, RankedRun, RankedScores, chosen_baselines, rank_runs
     from proctor.results.ranking_tables import (
         ModelChoice,
         board_json,
@@ -75,26 +85,25 @@ if TYPE_CHECKING:
         guessable_flags,
         items_outside,
         items_to_audit,
-        official_summaries,
         results,
-        summary_title,
     )
     from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "BOTH", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "Analysis", "AnalysisRow", "Board", "Comparison",
-    "Comparisons", "Consumption", "Contest", "ExportFormat", "GivenAnswer", "ItemHistory", "ItemTable",
-    "JudgeAgreement", "Lacking", "Leaderboard", "LeaderboardRow", "ModelChoice", "NothingScoredError", "Options",
-    "OrderedRun", "PooledMetric", "RankedRun", "RankedScores", "Result", "Results", "RunCost", "ScoredAnswer",
-    "SumsFile", "analyse", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean", "choose_run",
-    "chosen_baselines", "compare", "compare_runs", "compared", "composition", "derive_guessable", "export",
-    "export_rows", "flagged_judgements", "group_sums", "guessable_flags", "item_history", "items_outside",
-    "items_to_audit", "judge_agreement", "judgements_behind", "judgements_of", "judges_of", "lead_rows",
-    "leaderboard", "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "newest_run",
-    "no_ratings", "official_summaries", "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy",
-    "rank_runs", "rated_cases", "rating_summary", "reading_once", "results", "rule_rows", "run_costs",
-    "scored_answers", "scored_cases", "similarity_scores", "status_counts", "summary_title", "wins_of", "write_rows",
-    "write_sums", "write_tables",
+    "BOTH", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES", "SCORE_WRITERS", "Analysis",
+    "AnalysisRow", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "ExportFormat", "FigureProgram",
+    "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "Lacking", "Leaderboard", "LeaderboardRow",
+    "ModelChoice", "NothingScoredError", "OfficialProgram", "Options", "OrderedRun", "PooledMetric", "RankedRun",
+    "RankedScores", "Result", "Results", "RunCost", "ScoreWriter", "ScoredAnswer", "SumsFile", "analyse",
+    "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean", "choose_run", "chosen_baselines",
+    "compare", "compare_runs", "compared", "composition", "derive_guessable", "export", "export_rows",
+    "flagged_judgements", "group_sums", "guessable_flags", "item_history", "items_outside", "items_to_audit",
+    "judge_agreement", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
+    "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "newest_run", "no_ratings",
+    "official_summaries", "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs",
+    "rated_cases", "rating_summary", "reading_once", "results", "rule_rows", "run_costs", "scored_answers",
+    "scored_cases", "similarity_scores", "status_counts", "summary_title", "wins_of", "write_rows", "write_sums",
+    "write_tables",
 ]  # fmt: skip

@@ -40,13 +40,13 @@ def newest_run(store: Store, benchmark: str) -> str | None:
         return max(connection.scalars(query), default=None)
 
 
-def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, Answer]:
-    """The answers of one run to the `first` items of the table, by the item's place."""
+def load_answers(store: Store, run: Run, items: ItemTable, places: range) -> dict[int, Answer]:
+    """The answers of one run to the items at these places of the table, by place."""
     table, names = schema.answers, schema.answers.c.keys()
     found: dict[int, Answer] = {}
     with store.reading() as connection:
-        for numbers in _chunks(items, first):
-            query = select(table).where(table.c.run == run.id, table.c.item.in_(numbers))
+        for numbers in _chunks(items, places):
+            query = select(table).where(schema.repetition_of(table, run.id), table.c.item.in_(numbers))
             for values in driver_rows(connection, query):
                 row = dict(zip(names, values, strict=True))
                 position = int(items.row_of[row["item"]])
@@ -54,15 +54,15 @@ def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[i
     return found
 
 
-def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, list[Score]]:
-    """The scores of one run for the `first` items of the table, by the item's place, in the order of metric and scorer."""
+def load_scores(store: Store, run: Run, items: ItemTable, places: range) -> dict[int, list[Score]]:
+    """The scores of one run for the items at these places of the table, by place, in the order of metric and scorer."""
     table, names = schema.scores, ("metric", "value", "scorer", "label", "judgement_key")
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
-        for numbers in _chunks(items, first):
+        for numbers in _chunks(items, places):
             query = (
                 select(table.c.item, *(table.c[name] for name in names))
-                .where(table.c.run == run.id, table.c.item.in_(numbers))
+                .where(schema.repetition_of(table, run.id), table.c.item.in_(numbers))
                 .order_by(table.c.metric, table.c.scorer)
             )
             for number, *values in driver_rows(connection, query):
@@ -88,9 +88,9 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     }
 
 
-def _chunks(items: ItemTable, first: int) -> Iterator[Sequence[int]]:
-    """The store's numbers of the first items of the table, in parts."""
-    numbers: list[int] = np.flatnonzero((items.row_of >= 0) & (items.row_of < first)).tolist()
+def _chunks(items: ItemTable, places: range) -> Iterator[Sequence[int]]:
+    """The store's numbers of the items at these places of the table, in parts."""
+    numbers: list[int] = np.flatnonzero((items.row_of >= places.start) & (items.row_of < places.stop)).tolist()
     return in_parts(numbers)
 
 
@@ -158,7 +158,7 @@ def load_orders(
 
 
 def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], policy: FailedPolicy) -> OrderedRun:
-    answers = load_answers(store, run, table, len(table.ids))
+    answers = load_answers(store, run, table, range(len(table.ids)))
     orders: dict[str, OrderComparison] = {}
     groups, lacking = [], set()
     asked = [

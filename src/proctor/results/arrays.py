@@ -1,4 +1,7 @@
-"""The content of a store as arrays: items with groups and facets, outcomes and scores by run."""
+"""The content of a store as arrays: items with groups and facets, outcomes and scores by run.
+
+One value per item: of an item that was asked repeatedly, the first answer (repetition 0).
+"""
 
 from __future__ import annotations
 
@@ -344,7 +347,9 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     cut_off_or_not = case(((table.c.readable == 0) & table.c.extra.contains('"cut_off": true'), "1"), else_="0")
     joined = cast(table.c.item, Text) + code + readable_or_not + lacking + cut_off_or_not
     with store.reading() as connection:
-        most, others = parted_numbers(connection, [(table.c.item, usual), (joined, ~usual)], table.c.run == run.id)
+        most, others = parted_numbers(
+            connection, [(table.c.item, usual), (joined, ~usual)], schema.repetition_of(table, run.id)
+        )
     rows = np.concatenate([most * 10_000 + STATUS_CODES[Status.ANSWERED.value] * 1000 + 100, others])
     position, inside = _places(rows // 10_000, items)
     rows = rows[inside]
@@ -384,7 +389,9 @@ def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
     """A mask of the items whose answer has a latency."""
     table = schema.answers
     with store.reading() as connection:
-        numbers = whole_numbers(connection, table.c.item, (table.c.run == run.id) & table.c.model_s.is_not(None))
+        numbers = whole_numbers(
+            connection, table.c.item, schema.repetition_of(table, run.id) & table.c.model_s.is_not(None)
+        )
     found = np.zeros(len(items), dtype=np.bool_)
     found[_places(numbers, items)[0]] = True
     return found
@@ -436,14 +443,14 @@ def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     table = schema.scores
     by = (table.c.metric, table.c.scorer)
     with store.reading() as connection:
-        found = keyed_numbers(connection, table.c.item, table.c.value, table.c.run == run.id, by)
+        found = keyed_numbers(connection, table.c.item, table.c.value, schema.repetition_of(table, run.id), by)
         return [_series(metric, scorer, *found[metric, scorer], items) for metric, scorer in sorted(found)]
 
 
 def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
     """The labels of one run's scores by the item's place in the table."""
     table = schema.scores
-    own = (table.c.run == run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
+    own = schema.repetition_of(table, run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
     with store.reading() as connection:
         texts = keyed_texts(connection, table.c.item, table.c.label, own)
     found: dict[int, str] = {}
@@ -456,7 +463,7 @@ def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Int
     """The distinct parsed answers of one run as JSON, each with its items' places in the table. Only readable answers with
     the status `answered` are included."""
     table = schema.answers
-    own = (table.c.run == run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
+    own = schema.repetition_of(table, run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
     with store.reading() as connection:
         texts = keyed_texts(connection, table.c.item, table.c.parsed, own)
     return [(text, _places(numbers, items)[0]) for text, numbers in texts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -172,21 +172,7 @@ def compare(
     `InputError` where nothing is left to compare.
     """
     card = store.card(benchmark)
-    named = _named_runs(store, benchmark, options.systems)
-    runs = named or chosen_runs(store, benchmark, options.systems, options.conditions)
-    if named and against is None:
-        pairs = list(combinations(named, 2))
-    elif against is not None:
-        other = _one_run(store, benchmark, against)
-        pairs = [(run, other) for run in runs if run != other]
-    elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
-        pairs = system_pairs(runs, options.systems)
-    elif (shared := _only_shared(runs, options)) is not None:
-        pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
-    else:
-        pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
-    if not pairs:
-        raise InputError(_unpaired(runs, store.runs(benchmark), options))
+    pairs = _chosen_pairs(store, card, options, against)
     options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
     every = compare_runs(store, benchmark, pairs, options, metrics=metrics)
     found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
@@ -201,6 +187,28 @@ def compare(
         outside,
         () if options.by else tuple(without),
     )
+
+
+def _chosen_pairs(
+    store: Store, card: BenchmarkCard, options: Options, against: tuple[str, str] | None
+) -> list[tuple[Run, Run]]:
+    """The pairs to compare (see `compare`). Raises `InputError` for none."""
+    named = _named_runs(store, card.name, options.systems)
+    runs = named or chosen_runs(store, card.name, options.systems, options.conditions)
+    if named and against is None:
+        pairs = list(combinations(named, 2))
+    elif against is not None:
+        other = _one_run(store, card.name, against)
+        pairs = [(run, other) for run in runs if run != other]
+    elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
+        pairs = system_pairs(runs, options.systems)
+    elif (shared := _only_shared(runs, options)) is not None:
+        pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
+    else:
+        pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
+    if not pairs:
+        raise InputError(_unpaired(runs, store.runs(card.name), options))
+    return pairs
 
 
 def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
@@ -281,10 +289,9 @@ def compare_runs(
     families = Families([] if alone else store.runs(benchmark), card, pairs, options)
     scores = {run.id: load_run_scores(store, run, items, card) for run in [*runs, *families.others(runs)]}
     if metrics:
-        many = load_run_sums(store, runs, items, card, metrics)
-        over = {run_sums.metric.name: run_sums.metric for some in many.values() for run_sums in some}
-        own = {one.metric.name for run in runs for one in scores[run.id]}
-        check_metrics(store, metrics, own, items, over)
+        over = load_run_sums(store, runs, items, card, metrics).values()
+        own = [scores[run.id] for run in runs]
+        check_metrics(store, metrics, {*_metrics(own)}, items, _metrics(over))
     parts: list[tuple[dict[str, str], NDArray[np.bool_]]] = [({}, np.ones(len(items), dtype=np.bool_))]
     if options.by:
         parts = facet_cells(items, options.by, store.shown)
@@ -292,27 +299,32 @@ def compare_runs(
     for facets, kept in parts:
         part = items.only(kept) if options.by else items
         sums = load_run_sums(store, runs, part, card, metrics, among=items)
-        scored: _Scored = {
-            run.id: {
-                (one.metric.name, one.scorer): one for one in (*_among(scores[run.id], kept, metrics), *sums[run.id])
-            }
-            for run in runs
-        }
+        scored = {run.id: _by_metric([*_among(scores[run.id], kept, metrics), *sums[run.id]]) for run in runs}
         compared = _on_items(store, card, part, pairs, options, scored)
         found += [replace(one, facets=facets) for one in compared if one.difference.n or not facets]
     by_name = {(run.system, run.condition): run for run in runs}
-    tests = [
-        PairTest(
-            by_name[one.first.system, one.first.condition],
-            by_name[one.second.system, one.second.condition],
-            *(one.metric, one.scorer, 1.0 if one.undecided else one.difference.p),
-        )
-        for one in found
-    ]
+    adjusted = families.adjusted([_pair_test(one, by_name) for one in found], scores, items)
     return [
-        replace(one, **vars(adjusted) | ({"p_holm": None} if one.undecided else {}))
-        for one, adjusted in zip(found, families.adjusted(tests, scores, items), strict=True)
+        replace(one, **vars(own) | ({"p_holm": None} if one.undecided else {}))
+        for one, own in zip(found, adjusted, strict=True)
     ]
+
+
+def _metrics(scores: Iterable[Sequence[RunScores]]) -> dict[str, Metric]:
+    """The metrics of the scores of runs, by name."""
+    return {one.metric.name: one.metric for some in scores for one in some}
+
+
+def _pair_test(comparison: Comparison, runs: Mapping[tuple[str, str], Run]) -> PairTest:
+    """The test that enters a family; an undecided one counts, and is never significant."""
+    first, second = comparison.first, comparison.second
+    p = 1.0 if comparison.undecided else comparison.difference.p
+    sides = runs[first.system, first.condition], runs[second.system, second.condition]
+    return PairTest(*sides, comparison.metric, comparison.scorer, p)
+
+
+def _by_metric(scores: Sequence[RunScores]) -> dict[tuple[str, str], RunScores]:
+    return {(one.metric.name, one.scorer): one for one in scores}
 
 
 _Scored = dict[int, dict[tuple[str, str], RunScores]]

@@ -86,21 +86,23 @@ def rating_summary(
     judgements = judgements_of(store, benchmark, runs, scorer)
     rows = []
     for language in dict.fromkeys(_language(item) for item in items.values()):
+        inside = [judgement for judgement in judgements if _language(items[judgement.item]) == language]
+        kinds = [item.answer.kind for item in answered if _language(item) == language]
         for metric in _dimensions(store, benchmark):
-            wanted = sum(_language(item) == language and metric.scores(item.answer.kind, language) for item in answered)
-            inside = [judgement for judgement in judgements if _language(items[judgement.item]) == language]
-            values = [judgement.values[metric.name] for judgement in inside if metric.name in judgement.values]
-            apart = [
-                float(judgement.reply["disagreement"][metric.name])
-                for judgement in inside
-                if metric.name in judgement.reply.get("disagreement", {})
-            ]
+            wanted = sum(metric.scores(kind, language) for kind in kinds)
             if wanted:
-                missing = wanted - len(values)
-                rows.append(RatingSummary(language, metric.name, len(values), missing, _mean(values), _mean(apart)))
+                rows.append(_summary(language, metric.name, wanted, inside))
     breaks = Counter(name for judgement in judgements for name in judgement.breaks)
     flags = Counter(name for judgement in judgements for name in judgement.flags if name not in judgement.breaks)
     return rows, breaks, flags
+
+
+def _summary(language: str, name: str, wanted: int, judgements: Sequence[DimensionJudgement]) -> RatingSummary:
+    """The summary of one dimension, on which so many answers should have a score."""
+    values = [judgement.values[name] for judgement in judgements if name in judgement.values]
+    apart = [judgement.reply.get("disagreement", {}) for judgement in judgements]
+    disagreement = [float(one[name]) for one in apart if name in one]
+    return RatingSummary(language, name, len(values), wanted - len(values), _mean(values), _mean(disagreement))
 
 
 def _dimensions(store: Store, benchmark: str) -> Sequence[Metric]:
@@ -313,7 +315,7 @@ def item_history(
 def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
     answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
     with store.reading() as connection:
-        own = select(answers).where(answers.c.run == run.id, answers.c.item == number)
+        own = select(answers).where(schema.repetition_of(answers, run.id), answers.c.item == number)
         row = connection.execute(own).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
     rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))

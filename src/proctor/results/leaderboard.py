@@ -178,36 +178,38 @@ def leaderboard(
         return _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
 
     entries = [entry_of(run, one) for run, one in scored if scorer is None or one.scorer == scorer]
-    scorers = sorted({entry.scored.scorer for entry in entries})
-    if len(scorers) > 1:
-        raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
-    scorable = items.scorable(declared, scorers[0] if scorers else scorer or CODE)
-    if any(isinstance(entry.scored, RunSums) for entry in entries):
-        scorable = entries[0].scored.scorable
-    known = [~np.isnan(entry.scored.values(FailedPolicy.WRONG)) for entry in entries if entry.contests]
-    common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
-    if entries and not isinstance(entries[0].scored, RunSums):
-        there = {entry.run.id for entry in entries}
-        others = [(run, _unscored(store, run, items, declared, scorers[0])) for run in runs if run.id not in there]
-        entries += [entry_of(run, one) for run, one in others if np.any(one.outcomes.asked & one.scorable)]
-    contests = [entry for entry in entries if entry.contests and np.any(common)]
+    by = _only_scorer(store, entries, declared)
+    over_items = any(isinstance(entry.scored, RunSums) for entry in entries)
+    scorable = entries[0].scored.scorable if over_items else items.scorable(declared, by or scorer or CODE)
+    common = _scored_by_any(entries, scorable)
+    if entries and not over_items:
+        entries += [entry_of(run, one) for run, one in _others(store, runs, entries, items, declared)]
     board = _Board(items, declared, common, chosen, options)
-    decided = [
-        contest
-        for contest in contests
-        if contest.complete_on(common) and not contest.doubtful and board.defined(contest)
-    ]
-    undecided = [contest for contest in contests if contest.undecided_on(common) and board.defined(contest)]
-    ranked = [*decided, *board.rankable(decided, undecided)]
+    ranked = board.ranked([entry for entry in entries if entry.contests]) if np.any(common) else []
     unranked = [entry for entry in entries if entry not in ranked]
     return Leaderboard(
         metric=declared,
-        scorer=scorers[0] if scorers else "",
+        scorer=by,
         condition=condition,
         rows=[*board.rows(ranked), *board.unranked_rows(unranked)],
         items=int(np.sum(common)) if ranked else 0,
         left_out=int(np.sum(scorable & ~common)) if ranked else 0,
     )
+
+
+def _only_scorer(store: Store, entries: Sequence[_Entry], metric: Metric) -> str:
+    """The scorer of all entries; empty without entries."""
+    scorers = sorted({entry.scored.scorer for entry in entries})
+    if len(scorers) > 1:
+        raise InputError(store.shown, found=f"{metric.name} by {', '.join(scorers)}", expected="one scorer, named")
+    return scorers[0] if scorers else ""
+
+
+def _scored_by_any(entries: Sequence[_Entry], scorable: Mask) -> Mask:
+    """The scorable items with a value of any system that may have a rank, lacking ones being wrong."""
+    known = [~np.isnan(entry.scored.values(FailedPolicy.WRONG)) for entry in entries if entry.contests]
+    common: Mask = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
+    return common
 
 
 def _scored(
@@ -242,6 +244,15 @@ def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: 
     return run_scores(metric, own, scorable, outcomes, nothing)
 
 
+def _others(
+    store: Store, runs: Sequence[Run], entries: Sequence[_Entry], items: ItemTable, metric: Metric
+) -> list[tuple[Run, RunScores]]:
+    """The runs that the scorer of these entries has not scored, as far as they were asked any item that it can score."""
+    there, scorer = {entry.run.id for entry in entries}, entries[0].scored.scorer
+    found = [(run, _unscored(store, run, items, metric, scorer)) for run in runs if run.id not in there]
+    return [(run, one) for run, one in found if np.any(one.outcomes.asked & one.scorable)]
+
+
 @dataclass(frozen=True)
 class _Board:
     """What all rows share: the items, the metric, and how intervals are drawn."""
@@ -272,6 +283,13 @@ class _Board:
         sign = -1 if self.metric.higher_is_better else 1
         rows = (self.row(entry, None) for entry in entries)
         return sorted(rows, key=lambda row: math.inf if row.drawn is None else sign * row.drawn)
+
+    def ranked(self, contests: Sequence[_Entry]) -> list[_Entry]:
+        """The systems with a rank: those with a value of all items, and those whose other items can't change a rank."""
+        complete = [entry for entry in contests if entry.complete_on(self.common) and not entry.doubtful]
+        undecided = [entry for entry in contests if entry.undecided_on(self.common)]
+        decided = list(filter(self.defined, complete))
+        return [*decided, *self.rankable(decided, list(filter(self.defined, undecided)))]
 
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
         """The systems whose lacking and doubtful items can't change a rank; systems with most of them are dropped first,

@@ -261,19 +261,29 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     if kind in _OF_NUMBERS:
         return sorted(given, key=lambda value: float(str(value)))[(len(given) - 1) // 2]
     if kind == "classes":
-        named = Counter(str(name) for value in given if isinstance(value, list) for name in value)
-        return [name for name in sorted(named) if named[name] * 2 > len(given)]
+        return _majority_classes(given)
     if kind == "timestamps":
-        lists = [[float(str(moment)) for moment in value] for value in given if isinstance(value, list)]
-        sizes = Counter(len(moments) for moments in lists)
-        usual = min(sizes, key=lambda size: (-sizes[size], size))
-        table = np.array([moments for moments in lists if len(moments) == usual])
-        return [float(moment) for moment in np.median(table, axis=0)]
+        return _median_times(given)
     if kind in {"intervals", "boxes"}:
         return median_places(given)
     times = Counter(json.dumps(value) for value in given)
     best = max(times.values())
     return next(value for value in given if times[json.dumps(value)] == best)
+
+
+def _majority_classes(given: Sequence[JsonValue]) -> list[JsonValue]:
+    """The classes in more than half of the answers."""
+    named = Counter(str(name) for value in given if isinstance(value, list) for name in value)
+    return [name for name in sorted(named) if named[name] * 2 > len(given)]
+
+
+def _median_times(given: Sequence[JsonValue]) -> list[JsonValue]:
+    """The median at each place, over the answers with the most frequent number of times."""
+    lists = [[float(str(moment)) for moment in value] for value in given if isinstance(value, list)]
+    sizes = Counter(len(moments) for moments in lists)
+    usual = min(sizes, key=lambda size: (-sizes[size], size))
+    table = np.array([moments for moments in lists if len(moments) == usual])
+    return [float(moment) for moment in np.median(table, axis=0)]
 
 
 def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
 from proctor.results.arrays import ItemTable, facets_meant, load_items, load_timed
+from proctor.results.lacking import Lacking
 from proctor.results.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs import BASELINES, CODE, BenchmarkCard, Ruling, Run, Store, chosen_runs
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
@@ -44,27 +45,6 @@ class Contest:
     all_items: bool = False
     failed: FailedPolicy | None = None
     latency: Latency | None = None
-
-
-@dataclass(frozen=True)
-class Lacking:
-    """The numbers of questions of a board without a score. The run's file has no answer to `missing` ones, which are wrong;
-    `failed` ones ended with an infrastructure error; `unresolved` ones have no verdict by the judge, `unscored` ones wait
-    for it; `unsupported` ones are not supported by the system; `untimed` answers have no latency, where it
-    counts."""
-
-    missing: int = 0
-    not_asked: int = 0
-    failed: int = 0
-    unresolved: int = 0
-    unscored: int = 0
-    unsupported: int = 0
-    untimed: int = 0
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether its score depends on the policy."""
-        return bool(self.not_asked or self.failed or self.unresolved)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, count_of, percent
+from proctor.results.lacking import Lacking
 from proctor.results.performance import AnalysisRow
-from proctor.results.ranking import Board, Contest, Lacking, rank_runs
+from proctor.results.ranking import Board, Contest, rank_runs
 from proctor.runs import Run, Store
 from proctor.stats import (
     RANK_RULES,

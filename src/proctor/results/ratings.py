@@ -47,48 +47,29 @@ def compared(
     """
     from proctor.audits import MetricScores, RatingsTable, left_out
 
-    known = judges_of(store, benchmark)
-    people = [name for name in known if name.startswith(HUMAN)]
-    for name in (*scorers, *against):
-        if name not in known:
-            listed = f"one of {', '.join(known)}" if known else "a judge, and none has scored anything"
-            raise InputError(store.shown, f"judge of {benchmark}", found=repr(name), expected=listed)
-        if name in scorers and name in against:
-            raise InputError(store.shown, "judges", found=f"{name} twice", expected="two judges")
-    raters = list(against) or people
+    _check_judges(store, benchmark, scorers, against)
+    raters = list(against) or _people(store, benchmark)
     if not raters:
         raise no_ratings(store, benchmark, " Or name a scorer in their place: --against NAME")
     strict = all(name.startswith(HUMAN) for name in raters)
     given = _Given(store, benchmark, all_items=all_items, short_names=strict)
-    chosen = list(scorers) or [name for name in known if name not in {*raters, *people}]
-    scores = {name: given.scores(name) for name in (*raters, *chosen)}
+    scores = {name: given.scores(name) for name in raters}
     rated = {key for name in raters for key in scores[name]}
-    if strict:
-        scores |= {name: given.on_dimensions(name, scores[name], rated) for name in chosen}
-    if not scorers:
-        chosen = [name for name in chosen if scores[name].keys() & rated]
-    if not chosen:
-        raise InputError(
-            store.shown, f"scorers of {benchmark}", found="none but the raters", expected="proctor score first"
-        )
-    opted_out = {name: given.opted_out(scores[name], rated) if strict else set() for name in chosen}
-    kept = {key for key in rated if all(key in scores[name] or key in opted_out[name] for name in chosen)}
-    if strict and not allow_missing and len(kept) < len(rated):
-        raise _lacking(store, chosen, scores, opted_out, rated)
-    alone = next((name for name in chosen if not scores[name].keys() & kept), None)
-    if alone is not None:
-        raise InputError(
-            store.shown, f"judges {', '.join((alone, *raters))}", found="no answer that both scored", expected="some"
-        )
+    own = _scores_beside(given, raters, scorers, rated)
+    kept = _kept(given, own, rated, allow_missing=allow_missing)
+    for name in own:
+        if not own[name].keys() & kept:
+            place = f"judges {', '.join((name, *raters))}"
+            raise InputError(store.shown, place, found="no answer that both scored", expected="some")
     ratings = tuple(rating for name in raters for rating in given.ratings(name, scores[name], kept))
     order, lower = given.order()
     return RatingsTable(ratings, order, lower), [
         MetricScores(
             name,
-            {key: scores[name].get(key) for key in dict.fromkeys(rating.key for rating in ratings)},
-            left_out((name, len(scores[name].keys() - kept)), (", ".join(raters), len(rated - kept))),
+            {key: own[name].get(key) for key in dict.fromkeys(rating.key for rating in ratings)},
+            left_out((name, len(own[name].keys() - kept)), (", ".join(raters), len(rated - kept))),
         )
-        for name in chosen
+        for name in (scorers or own)
     ]
 
 
@@ -110,21 +91,52 @@ def judgements_behind(
     return found
 
 
-def _lacking(
-    store: Store,
-    chosen: Sequence[str],
-    scores: Mapping[str, Mapping[Key, float]],
-    opted_out: Mapping[str, set[Key]],
-    rated: set[Key],
-) -> InputError:
-    name = next(one for one in chosen if rated - scores[one].keys() - opted_out[one])
-    lacks = sorted(rated - scores[name].keys() - opted_out[name])
-    return InputError(
-        store.shown,
-        f"scores by {name}",
-        found=f"none for {count_of(len(lacks), 'rated answer')}, the first {', '.join(lacks[0])}",
-        expected="one for each: proctor score again, or --allow-missing",
-    )
+def _check_judges(store: Store, benchmark: str, scorers: Sequence[str], against: Sequence[str]) -> None:
+    """Raises `InputError` for a name without scores, and for one that would be compared with itself."""
+    known = judges_of(store, benchmark)
+    for name in (*scorers, *against):
+        if name not in known:
+            listed = f"one of {', '.join(known)}" if known else "a judge, and none has scored anything"
+            raise InputError(store.shown, f"judge of {benchmark}", found=repr(name), expected=listed)
+        if name in scorers and name in against:
+            raise InputError(store.shown, "judges", found=f"{name} twice", expected="two judges")
+
+
+def _scores_beside(
+    given: _Given, raters: Sequence[str], scorers: Sequence[str], rated: set[Key]
+) -> dict[str, dict[Key, float]]:
+    """The scores of the named scorers; or of all that are no raters and scored anything that was rated."""
+    store, benchmark = given.store, given.benchmark
+    others = [name for name in judges_of(store, benchmark) if name not in raters and not name.startswith(HUMAN)]
+    scores = {name: given.scores(name) for name in (scorers or others)}
+    if given.short_names:
+        scores = {name: given.on_dimensions(name, own, rated) for name, own in scores.items()}
+    if not scorers:
+        scores = {name: own for name, own in scores.items() if own.keys() & rated}
+    if not scores:
+        place = f"scorers of {benchmark}"
+        raise InputError(store.shown, place, found="none but the raters", expected="proctor score first")
+    return scores
+
+
+def _kept(
+    given: _Given, scores: Mapping[str, Mapping[Key, float]], rated: set[Key], *, allow_missing: bool
+) -> set[Key]:
+    """The rated answers that all scorers scored, but those that opted out of people's dimensions."""
+    opted_out = {name: given.opted_out(own, rated) if given.short_names else set() for name, own in scores.items()}
+    due = {name: rated - opted_out[name] for name in scores}
+    if given.short_names and not allow_missing:
+        _refuse_lacking(given.store, scores, due)
+    return {key for key in rated if all(key in own or key not in due[name] for name, own in scores.items())}
+
+
+def _refuse_lacking(store: Store, scores: Mapping[str, Mapping[Key, float]], due: Mapping[str, set[Key]]) -> None:
+    """Raises `InputError` for the first scorer without a score of an answer that is due."""
+    for name, keys in due.items():
+        if lacks := sorted(keys - scores[name].keys()):
+            found = f"none for {count_of(len(lacks), 'rated answer')}, the first {', '.join(lacks[0])}"
+            expected = "one for each: proctor score again, or --allow-missing"
+            raise InputError(store.shown, f"scores by {name}", found=found, expected=expected)
 
 
 @dataclass

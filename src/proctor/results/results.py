@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import BenchmarkReader, FailedPolicy, InputError, Item, Metric, OfficialFigure, Status, one_of
+from proctor.core import FailedPolicy, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
 from proctor.results.arrays import FacetSlices, ItemTable, facet_cells, facets_meant, load_items, load_labels
 from proctor.results.costs import RunCost, run_costs
@@ -19,7 +19,6 @@ from proctor.results.run_scores import (
     both_ends,
     corpus_names,
     each_run_scores,
-    load_accuracy,
     load_run_sums,
     policies,
     policy_of,
@@ -29,6 +28,7 @@ from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
+    from proctor.core import Item
     from proctor.metrics.text import Encoder
 
 Mask = NDArray[np.bool_]
@@ -334,71 +334,3 @@ def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:
 def guessable_flags(audit: ItemAudit) -> dict[str, str]:
     """The facet `guessable` of each item: yes or no."""
     return {item: "yes" if flag else "no" for item, flag in audit.guessable.items()}
-
-
-@dataclass(frozen=True)
-class OfficialSummary:
-    """One run's official summary under one policy: under "wrong" `lacking` questions (failed, not asked, no verdict) count
-    as wrong. `left_out` questions have no score: lacking ones under "exclude", and those that wait for a judge.
-    `scored_by` is the judge of the answers that code can't compare, or "code"."""
-
-    system: str
-    condition: str
-    figures: list[OfficialFigure]
-    left_out: int
-    scored_by: str
-    policy: str = ""
-    lacking: int = 0
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """One object per figure."""
-        run: dict[str, Any] = {"system": self.system, "condition": self.condition}
-        run |= {"left_out": self.left_out, "scored_by": self.scored_by}
-        run |= {"policy": self.policy, "lacking": self.lacking}
-        return [run | asdict(figure) for figure in self.figures]
-
-
-def official_summaries(
-    store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options = Options()
-) -> list[OfficialSummary]:
-    """The official summary of every chosen run; of an incomplete run without a chosen policy, one under each policy.
-    `options` used: systems, conditions, `failed`, draws and seed."""
-    card = store.card(benchmark)
-    items = load_items(store, card)
-    found = []
-    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
-    accuracy = load_accuracy(store, runs, items, card)
-    for run in runs:
-        own = accuracy[run.id]
-        lacking = int(own.lacking.sum())
-        late = own.outcomes.where(Status.TIMED_OUT)
-        for policy in policies(options.failed, card) if lacking else (FailedPolicy.EXCLUDE,):
-            right = own.values(policy)
-            there = np.flatnonzero(~np.isnan(right))
-            figures = reader.figures(
-                [items.groups[items.group[position]] for position in there],
-                [items.tags[items.tags_code[position]] for position in there],
-                right[there].tolist(),
-                int(late.sum()),
-                official=official,
-                draws=options.draws,
-                seed=options.seed,
-            )
-            found.append(
-                OfficialSummary(
-                    run.system,
-                    run.condition,
-                    figures,
-                    left_out=len(items) - len(there),
-                    scored_by=own.scorer,
-                    policy=policy.value if lacking else "",
-                    lacking=lacking,
-                )
-            )
-    return found
-
-
-def summary_title(system: str, condition: str, policy: str) -> str:
-    """The title of a run's summary, with the policy if any."""
-    counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
-    return f"{system} / {condition}{counted.get(policy, '')}"

@@ -19,27 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Item, Metric, Status
+from proctor import stats
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
 from proctor.results.arrays import FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
 from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
-from proctor.stats import (
-    Difference,
-    Estimate,
-    Floats,
-    Rank,
-    RankReadings,
-    Resampling,
-    paired_difference,
-    rank_sums,
-    rank_systems,
-    ratio,
-    slice_means,
-    sums_difference,
-)
 
 if TYPE_CHECKING:
+    from proctor.core import Item
     from proctor.metrics import ItemSums, MetricOverItems
+    from proctor.stats import Difference, Estimate, Floats, Rank, Resampling
 
 BOTH = "both"
 """The policy of a range: no policy is chosen."""
@@ -138,14 +127,14 @@ class RunScores:
         times = items.units(self.metric, where)
         where = np.repeat(where, times)
         codes = np.repeat(slices.codes[pairs], times)
-        return slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
+        return stats.slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
 
     def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
         """The paired difference to another run, on the items that both have a value for."""
         a, b = self.values(policy), other.values(policy)
         both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
         units = np.repeat(both, items.units(self.metric, both))
-        return paired_difference(a[units], b[units], items.group[units], plan)
+        return stats.paired_difference(a[units], b[units], items.group[units], plan)
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
@@ -154,7 +143,9 @@ class RunScores:
         where = np.flatnonzero(common)
         where = np.repeat(where, items.units(metric, where))
         values = np.stack([run.scores[where] for run in runs.values()])
-        return rank_systems(values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan)
+        return stats.rank_systems(
+            values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan
+        )
 
     @classmethod
     def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
@@ -171,7 +162,7 @@ class RunScores:
                 if (name, metric.low) not in place or np.any(one.lacking[where]):
                     rows.append(one.filled(value).scores[where])
                 place[name, value] = len(rows) - 1
-        known = RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
+        known = stats.RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
             return dict(zip(reading, known.of([place[item] for item in reading.items()]), strict=True))
@@ -366,7 +357,7 @@ class RunSums(RunScores):
             rows = np.sort(slices.items[(slices.codes == code) & there[slices.items]])
             groups = items.group[rows]
             one = _sums([self], rows)
-            nothing = Estimate(None, None, None, len(rows), len(np.unique(groups)))
+            nothing = stats.Estimate(None, None, None, len(rows), len(np.unique(groups)))
             found.append(nothing if one is None else one.estimate(groups, plan).estimate)
         return found
 
@@ -376,12 +367,12 @@ class RunSums(RunScores):
         rows = np.flatnonzero(~np.isnan(self.values(policy)) & ~np.isnan(other.values(policy)))
         groups, one = items.group[rows], _sums([self, other], rows)
         if one is None:
-            return Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
+            return stats.Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
         (first, second), (here, there) = np.split(one.columns, 2), np.split(one.there, 2)
         first, second, groups = first[here & there], second[here & there], groups[here & there]
         if one.statistic is None:
-            return paired_difference(first, second, groups, plan)
-        return sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
+            return stats.paired_difference(first, second, groups, plan)
+        return stats.sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
@@ -395,7 +386,7 @@ class RunSums(RunScores):
             columns, statistic = np.stack([columns, one.there], axis=1), _mean
         tables, better = np.split(columns, len(everyone)), one.metric.higher_is_better
         some = np.logical_or.reduce(np.split(one.there, len(everyone)))
-        return rank_sums(
+        return stats.rank_sums(
             [table[some] for table in tables],
             *(list(runs), items.group[rows[some]], statistic, one.outcomes),
             higher_is_better=better,
@@ -421,7 +412,7 @@ def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
 
 
 def _mean(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 1])
+    return stats.ratio(sums[:, 0], sums[:, 1])
 
 
 def corpus_names(items: ItemTable) -> list[str]:
@@ -447,41 +438,65 @@ def load_run_sums(
     format is a part where items of several formats have the metric, and so is each scale. If `items` is a subset, `among`
     is the whole table, which determines the names of parts."""
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
-    if not (wanted := set(metrics) - {metric.name for metric in card.metrics}):
-        return found
-    from proctor.metrics import CORPUS_METRICS, installed_over_items
-
-    whole = {name.partition(":")[0] for name in wanted}
-    more = installed_over_items(whole)
-    if not (asked := [*(one for one in CORPUS_METRICS if one.name in whole), *(one.metric for one in more)]):
+    wanted = set(metrics) - {metric.name for metric in card.metrics}
+    asked, more = _over_items(wanted)
+    if not asked:
         return found
     by_id = {item.id: item for item in store.items(card.name)}
     everything = [by_id[name] for name in (among or items).ids]
     answers = _Answers([by_id[name] for name in items.ids], everything, more, {})
-    referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
-    format_of = np.array(items.formats)[items.format]
     there = {item.answer.kind for item in everything if item.reference is not None}
     kinds = sorted(there & {kind for metric in asked for kind in metric.formats})
+    of_kind = _rows_of(kinds, answers.items, np.array(items.formats)[items.format])
     for run in runs:
-        known, outcomes = store.answers(run), load_outcomes(store, run, items)
-        parsed = [
-            known[name].parsed if name in known and known[name].status is Status.ANSWERED else None
-            for name in items.ids
-        ]
-        given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
-        for kind in kinds:
-            scorable = referred & (format_of == kind)
-            rows = np.flatnonzero(scorable)
-            for item_sums in answers.of([parsed], rows):
+        parsed, outcomes = _parsed(store, run, items), load_outcomes(store, run, items)
+        for kind, scorable in of_kind.items():
+            for item_sums in answers.of([parsed], np.flatnonzero(scorable)):
                 others = set(item_sums.metric.formats) & set(kinds) - {kind}
-                shown = (
-                    replace(item_sums, part=", ".join(filter(None, (kind, item_sums.part)))) if others else item_sums
-                )
-                if wanted & {item_sums.metric.name, shown.named.name}:
-                    nothing, own_rows = np.zeros_like(scorable), scorable
-                    if item_sums.statistic is not None:  # a mean leaves out items without a value in this run
-                        own_rows = np.isin(np.arange(len(scorable)), rows[item_sums.there])
-                    base = run_scores(shown.named, given, own_rows, outcomes, nothing)
-                    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": item_sums.named.name}
-                    found[run.id].append(RunSums(**own, wrong=base.lacking))
+                part = ", ".join(filter(None, (kind, item_sums.part))) if others else item_sums.part
+                shown = replace(item_sums, part=part).named
+                if wanted & {item_sums.metric.name, shown.name}:
+                    found[run.id].append(_run_sums(item_sums, shown, scorable, outcomes, answers, parsed))
     return found
+
+
+def _over_items(names: set[str]) -> tuple[list[Metric], Sequence[MetricOverItems]]:
+    """The metrics over many items that these names, or the names of parts, are of; and those of other packages."""
+    if not names:
+        return [], ()
+    from proctor.metrics import CORPUS_METRICS, installed_over_items
+
+    whole = {name.partition(":")[0] for name in names}
+    more = installed_over_items(whole)
+    return [*(one for one in CORPUS_METRICS if one.name in whole), *(one.metric for one in more)], more
+
+
+def _rows_of(kinds: Sequence[str], items: Sequence[Item], format_of: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+    """The items with a reference by kind of format."""
+    referred = np.array([item.reference is not None for item in items], dtype=np.bool_)
+    return {kind: referred & (format_of == kind) for kind in kinds}
+
+
+def _parsed(store: Store, run: Run, items: ItemTable) -> list[JsonValue]:
+    """The parsed answers of a run in the order of the items; None without one."""
+    known = store.answers(run)
+    answered = {name: answer.parsed for name, answer in known.items() if answer.status is Status.ANSWERED}
+    return [answered.get(name) for name in items.ids]
+
+
+def _run_sums(
+    sums: ItemSums,
+    shown: Metric,
+    scorable: NDArray[np.bool_],
+    outcomes: Outcomes,
+    answers: _Answers,
+    parsed: Sequence[JsonValue],
+) -> RunSums:
+    """A run's sums of a metric on the scorable items, under the name that is shown."""
+    given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
+    own_rows = scorable
+    if sums.statistic is not None:  # a mean leaves out items without a value in this run
+        own_rows = np.isin(np.arange(len(scorable)), np.flatnonzero(scorable)[sums.there])
+    base = run_scores(shown, given, own_rows, outcomes, np.zeros_like(scorable))
+    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": sums.named.name}
+    return RunSums(**own, wrong=base.lacking)

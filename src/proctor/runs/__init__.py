@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from proctor.runs.database import (
         LOCK_WAIT,
         DamagedStoreError,
+        StoreAwayError,
+        away,
         machine_time,
         open_engine,
         reading,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
         stored_runs,
     )
     from proctor.runs.item_leases import ItemClaims, OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
-    from proctor.runs.leases import RunLostError, RunTakenError, lease_time
+    from proctor.runs.leases import LEASE_S, Lease, LeasedRows, beating, lease_time
     from proctor.runs.merging import EvaluationContent, MergedRows, evaluation_content, merge_stores
     from proctor.runs.perturbation_scores import AnswersOf, NoJudgements, Probe, SecondJudgements, probe
     from proctor.runs.plan import (
@@ -61,7 +63,8 @@ if TYPE_CHECKING:
     from proctor.runs.rating_scores import add_recorded_scores, declare_ratings, refuse_other_scale
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
     from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range
-    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, id_column, time_column
+    from proctor.runs.run_leases import RunLostError, RunTakenError
+    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import (
@@ -77,24 +80,25 @@ if TYPE_CHECKING:
     from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
     from proctor.runs.served import other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
+    from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
     from proctor.runs.unresolved import decide, write_open
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "BASELINES", "CODE", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "UNSUPPORTED", "AnswersOf", "BenchmarkCard",
-    "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally", "Limits",
-    "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions", "Probe",
-    "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate", "RunLostError",
-    "RunTakenError", "SecondJudgements", "Store", "Tally", "add_baselines", "add_recorded_scores", "answer_from_row",
-    "ask", "check_file", "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores",
-    "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs",
-    "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
-    "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers",
-    "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "open_engine", "open_orders",
-    "other_model", "parsed_answer", "parted_numbers", "place_order", "plan", "probe", "read_parcel", "reading",
-    "recorded", "refuse_other_scale", "refuse_out_of_range", "reinstate", "rename_system", "revise_benchmark",
-    "run_name", "run_settings", "score_answers", "score_changed", "served_notes", "shown_url", "skipped_baselines",
-    "store_files", "store_meta", "store_tables", "stored_runs", "text_hash", "time_column", "whole_numbers",
-    "write_open",
+    "BASELINES", "CODE", "LEASE_S", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "UNSUPPORTED", "AnswersOf",
+    "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally",
+    "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements",
+    "Plan", "PlanOptions", "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run",
+    "RunEstimate", "RunLostError", "RunTakenError", "SecondJudgements", "Store", "StoreAwayError", "StoredTables",
+    "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask", "away", "beating", "check_file",
+    "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores", "database_clock", "decide",
+    "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs", "delete_scores", "disqualify",
+    "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column", "import_answers", "import_systems",
+    "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers", "keyed_texts", "known_items", "lease_time",
+    "machine_time", "merge_stores", "one_at_a_time", "open_engine", "open_orders", "other_model", "parsed_answer",
+    "parted_numbers", "place_order", "plan", "probe", "read_parcel", "reading", "recorded", "refuse_other_scale",
+    "refuse_out_of_range", "reinstate", "rename_system", "revise_benchmark", "run_name", "run_settings",
+    "score_answers", "score_changed", "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta",
+    "store_tables", "stored_runs", "text_hash", "time_column", "whole_numbers", "write_open",
 ]  # fmt: skip

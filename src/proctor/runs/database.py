@@ -24,16 +24,15 @@ from sqlalchemy import (
     Float,
     create_engine,
     event,
-    insert,
     literal,
     literal_column,
     make_url,
     select,
-    text,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from proctor.core import InputError, first_problem, near_path, when_gone
+from proctor import core
+from proctor.core import InputError
 from proctor.runs import schema
 
 READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
@@ -71,20 +70,23 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
 
     `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. Connections are closed at
     the end of the program at the latest; the last process to close a file leaves everything in that one file. Raises
-    `InputError` if there is no store (unless `create`), the file is no store, or a newer Proctor wrote it.
+    `InputError` if there is no store (unless `create`), the file is no store, or its tables have another version. Raises
+    `StoreAwayError` if it can't be used for now.
     """
     engine, expected = _engine(store, create=create), "a store"
-    when_gone(engine, _give_back, weakref.ref(engine))
+    core.when_gone(engine, _give_back, weakref.ref(engine))
     try:
         with reading(engine) as connection:
             ready = _is_ready(connection, str(shown_url(store)), create=create)
         if not ready:
             expected = "a store that can be written"
             with engine.begin() as connection:
-                _prepare(connection, str(shown_url(store)))
+                schema.STORE.create(connection, str(shown_url(store)))
     except (DBAPIError, ValueError) as error:  # ValueError: a name that no file can have
         engine.dispose()
         reason = getattr(error, "orig", error)
+        if (gone := away(str(shown_url(store)), error, engine.dialect.name)) is not None:
+            raise gone from error
         found = str(reason).strip() or type(reason).__name__
         kind = DamagedStoreError if _MALFORMED in found else InputError
         raise kind(shown_url(store), found=found, expected=expected) from error
@@ -147,7 +149,7 @@ def damaged(shown: str, error: Exception) -> DamagedStoreError:
     if isinstance(error, DBAPIError):
         found = str(error.orig).strip() or type(error.orig).__name__
     elif isinstance(error, ValidationError):
-        found = f"a damaged row ({first_problem(error)})"
+        found = f"a damaged row ({core.first_problem(error)})"
     else:
         found = f"a damaged row ({type(error).__name__}: {error})"[:200]
     return DamagedStoreError(
@@ -187,7 +189,7 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
         if path.is_dir() or (not create and not path.is_file()):
             found = "a folder" if path.is_dir() else "no such file"
-            raise InputError(path, found=found, expected=f"a store{'' if path.is_dir() else near_path(path)}")
+            raise InputError(path, found=found, expected=f"a store{'' if path.is_dir() else core.near_path(path)}")
         path.parent.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError) as error:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error
@@ -311,41 +313,14 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
-    """Whether the tables are those of this version."""
-    if connection.dialect.has_table(connection, "meta"):
-        return _version(connection, shown) == schema.VERSION
+    """Whether the tables are there. Raises `InputError` for those of another version, and for no store."""
+    if schema.STORE.known(connection, shown):
+        return True
     if not create:
         raise InputError(shown, found="no Proctor tables", expected="a store")
     if connection.dialect.has_table(connection, "answers"):
         raise InputError(shown, found="tables of another program", expected="a store or an empty file")
     return False
-
-
-def _prepare(connection: Connection, shown: str) -> None:
-    """Creates or upgrades the tables, unless another process has just done so."""
-    _alone(connection)
-    if not connection.dialect.has_table(connection, "meta"):
-        schema.metadata.create_all(connection)
-        connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
-    elif (version := _version(connection, shown)) < schema.VERSION:
-        schema.migrate(connection, version)
-
-
-def _alone(connection: Connection) -> None:
-    """Lets one process at a time create or change tables; SQLite's transactions do so anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
-
-
-def _version(connection: Connection, shown: str) -> int:
-    version = connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "version")).scalar()
-    if version is None or not _DIGITS.fullmatch(version) or not 0 < int(version) <= schema.VERSION:
-        raise InputError(
-            shown,
-            found=f"a store of version {version}",
-            expected=f"version {schema.VERSION} or older: update Proctor to read it",
-        )
-    return int(version)
 
 
 def clock(connection: Connection) -> float:

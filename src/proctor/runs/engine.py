@@ -11,7 +11,6 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -24,7 +23,8 @@ from proctor.runs.database import StoreAwayError, outlasting
 from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
-from proctor.runs.leases import RunLease
+from proctor.runs.leases import beat_until_lost
+from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
 from proctor.runs.store import Run, Store
@@ -277,14 +277,11 @@ class _Worker:
             self.tally.total -= 1  # another worker has the item by now
 
     async def keep_lease(self) -> None:
-        """Renews the lease again and again. A database that stays away is left to those who write."""
-        while True:
-            await asyncio.sleep(self.lease.every_s)
-            with suppress(StoreAwayError):
-                await asyncio.to_thread(outlasting, self.lease.beat)
-            if self.lease.lost is not None:
-                self.end(self.lease.lost)
-                return
+        """Renews the lease until it is lost, which ends everything. A database that stays away is left to those who
+        write."""
+        await beat_until_lost(self.lease)
+        if self.lease.lost is not None:
+            self.end(self.lease.lost)
 
     async def _asked(self, job: Job, item: core.Item, queued_at: float) -> core.Answer | None:
         """The answer to record; None where nothing is recorded."""

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, RowMapping, delete, func, select, text, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, text, tuple_, update
 from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
 from proctor.runs.database import READING_FAULTS
-from proctor.runs.leases import claim
 from proctor.runs.run_identity import own_metrics, servers_of
+from proctor.runs.run_leases import claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
 from proctor.runs.served import served_names
 from proctor.runs.store import Run, Store
@@ -89,8 +89,10 @@ def reopen_errors(
         check(connection)
         for part in in_parts(sorted(ids[item] for item in items)):
             own = (table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value)
-            connection.execute(update(table).where(*own).values(status=Status.FAILED.value))
-            connection.execute(delete(scores).where(scores.c.run == run.id, scores.c.item.in_(part)))
+            reopened = update(table).where(*own).values(status=Status.FAILED.value)
+            keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
+            scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)
+            connection.execute(delete(scores).where(scores.c.run == run.id, scored))
 
 
 def delete_benchmark(store: Store, benchmark: str) -> int:
@@ -228,8 +230,8 @@ _TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = 
     ("items", ("item",), _item),
     ("flags", ("item", "name"), _flag),
     ("runs", ("system", "condition"), _run),
-    ("answers", ("run", "item"), lambda row: answer_from_row(str(row["item"]), row)),
-    ("scores", ("run", "metric", "scorer", "item"), _score),
+    ("answers", ("run", "item", "repetition"), lambda row: answer_from_row(str(row["item"]), row)),
+    ("scores", ("run", "metric", "scorer", "item", "repetition"), _score),
     ("judgements", ("key",), _judgement),
 )
 

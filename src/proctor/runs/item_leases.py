@@ -9,24 +9,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
-from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, select, true, update
+from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, select, true, tuple_, update
 
 from proctor.core import Answer, FrozenModel, InputError, Item, Status, first_problem, generator
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts, whole_numbers
 from proctor.runs.database import StoreAwayError, clock, clock_of, outlasting
-from proctor.runs.leases import LEASE_S, LONGEST_S, RunLostError, lease_time, refuse_owned
+from proctor.runs.leases import LEASE_S, LONGEST_S, Lease
+from proctor.runs.run_leases import ITEMS, RESTING, refuse_owned
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -70,14 +69,14 @@ def text_hash(text: str) -> str:
 
 
 def place_order(store: Store, order: Order, parcels: Iterable[str], runs: Iterable[tuple[Run, int]]) -> None:
-    """Stores an order for these runs (each with its number of items) and the texts that it names. It replaces a former
+    """Stores an order for these runs (each with its number of answers) and the texts that it names. It replaces a former
     order of the same run."""
     body = order.model_dump_json()
     texts = {text_hash(text): text for text in (body, *parcels)}
     kept, table = store.upsert(schema.parcels), schema.orders
     placed = store.upsert(table)
-    new = {"parcel": placed.excluded.parcel, "items": placed.excluded["items"]}
-    rows = [{"run": run.id, "parcel": text_hash(body), "items": count} for run, count in runs]
+    new = {"parcel": placed.excluded.parcel, "answers": placed.excluded.answers}
+    rows = [{"run": run.id, "parcel": text_hash(body), "answers": count} for run, count in runs]
     with store.writing() as connection:
         connection.execute(
             kept.on_conflict_do_nothing(index_elements=["sha256"]),
@@ -93,7 +92,7 @@ def open_orders(store: Store) -> list[OpenOrder]:
     with store.reading() as connection:
         rows = connection.execute(select(schema.orders).order_by(schema.orders.c.run)).all()
     for row in rows:
-        if row.run in runs and store.count_answers(runs[row.run])[0] < row.items:
+        if row.run in runs and store.count_answers(runs[row.run])[0] < row.answers:
             found.setdefault(row.parcel, []).append(runs[row.run])
     return [OpenOrder(key, _read(store, key), tuple(own)) for key, own in found.items()]
 
@@ -116,7 +115,6 @@ def _read(store: Store, key: str) -> Order:
         raise InputError(store.shown, f"order {key[:12]}", found=found, expected=expected) from error
 
 
-_RESTING = "failed"
 _REST_S = LONGEST_S  # all workers leave a failed item alone this long, or until somebody runs without --share
 
 
@@ -129,22 +127,18 @@ class OpenItems:
     busy: set[str]
 
 
-class ItemClaims:
-    """One worker's claims on items of shared runs. All times are by the database's clock, so that the machines' clocks
-    may differ."""
+class ItemClaims(Lease):
+    """One worker's claims on items of shared runs. They are never `lost` all at once: what became of each is seen when its
+    answer is written."""
 
     def __init__(self, store: Store, lease_s: float = LEASE_S) -> None:
+        super().__init__(lease_s)
         self.worker = secrets.token_hex(16)
-        self.lease_s = lease_s
-        self.every_s = lease_s / 4
-        self.lost: RunLostError | None = None  # never all at once: what became of each item is seen when it is written
         self.stale = 0
         """Answers dropped because their claim had gone to another worker."""
         self._store = store
         self._held: set[tuple[int, str]] = set()
         self._queued: set[tuple[int, str]] = set()  # taken and not yet done, whether or not the claim still holds
-        self._renewed = -math.inf  # by `lease_time`
-        self._lock = threading.Lock()
 
     @contextmanager
     def sharing(self, runs: Sequence[Run]) -> Iterator[ItemClaims]:
@@ -156,17 +150,17 @@ class ItemClaims:
             yield self
         finally:
             with suppress(StoreAwayError), self._store.writing() as connection:  # a claim ends by itself
-                connection.execute(delete(schema.claims).where(schema.claims.c.worker == self.worker))
+                connection.execute(delete(schema.claims).where(ITEMS.of(self.worker)))
 
     def look(self, run: Run) -> OpenItems:
         """The items without an answer at this moment."""
         table, answers = schema.claims, schema.answers
         with self._store.reading() as connection:
-            done = (answers.c.run == run.id) & (answers.c.status != Status.FAILED.value)
-            live = (table.c.run == run.id) & _holds(self._store.dialect)
+            done = schema.repetition_of(answers, run.id) & (answers.c.status != Status.FAILED.value)
+            live = schema.repetition_of(table, run.id) & ITEMS.in_force(clock_of(self._store.dialect))
             settled = set(whole_numbers(connection, answers.c.item, done).tolist())
-            busy = set(whole_numbers(connection, table.c.item, live & (table.c.worker != _RESTING)).tolist())
-            resting = set(whole_numbers(connection, table.c.item, live & (table.c.worker == _RESTING)).tolist())
+            busy = set(whole_numbers(connection, table.c.item, live & (table.c.worker != RESTING)).tolist())
+            resting = set(whole_numbers(connection, table.c.item, live & (table.c.worker == RESTING)).tolist())
         names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
         free = {name for name, number in names.items() if number not in taken}
         busy -= settled
@@ -178,9 +172,8 @@ class ItemClaims:
         """Claims the items that are free and have no settled answer, and returns them. Raises `RunTakenError` where a
         process owns the run alone."""
         with self._lock:
-            begun = lease_time()
-            mine = self._take(run, items)
-            self._renewed = begun if not self._held else self._renewed
+            with nullcontext() if self._held else self._renewing():  # the oldest claim says how fresh all are
+                mine = self._take(run, items)
             self._held |= {(run.id, item) for item in mine}
             self._queued |= {(run.id, item) for item in mine}
         return mine
@@ -195,22 +188,25 @@ class ItemClaims:
         now, numbers = clock_of(self._store.dialect), self._listed(sorted(names))  # sorted, against deadlocks
         with self._store.writing() as connection:
             refuse_owned(connection, [run.id], self._store.shown, share=True)
-            columns = ["run", "item", "worker", "until"]
-            wanted = select(literal(run.id), numbers.c.value, literal(self.worker), now + self.lease_s).where(true())
+            columns = ["run", "item", "repetition", "worker", "until"]
+            mine_until = literal(self.worker), now + self.lease_s
+            wanted = select(literal(run.id), numbers.c.value, literal(0), *mine_until).where(true())
             new = self._store.upsert(table).from_select(columns, wanted)
             statement = new.on_conflict_do_update(
-                index_elements=["run", "item"],
+                index_elements=list(table.primary_key.columns),
                 set_={"worker": new.excluded.worker, "until": new.excluded.until},
                 # Its own claims, too: one that was made and not confirmed is made again.
-                where=or_(~_holds(self._store.dialect), table.c.worker == self.worker),
+                where=or_(~ITEMS.in_force(now), ITEMS.of(self.worker)),
             )
             mine = set(connection.scalars(statement.returning(table.c.item)))
             # Claim first, then look: an answer that came in between is seen here.
-            done = select(answers.c.item).where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            answered = schema.repetition_of(answers, run.id), answers.c.status != Status.FAILED.value
+            done = select(answers.c.item).where(*answered)
             own = self._listed(sorted(mine))
             settled = set(connection.scalars(done.where(answers.c.item.in_(select(own.c.value)))))
             if settled:
-                connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(sorted(settled))))
+                own_run = schema.repetition_of(table, run.id)
+                connection.execute(delete(table).where(own_run, table.c.item.in_(sorted(settled))))
         return [name for number, name in names.items() if number in mine - settled]
 
     def _listed(self, numbers: Sequence[int]) -> Any:
@@ -219,20 +215,15 @@ class ItemClaims:
             return func.unnest(literal(list(numbers), ARRAY(Integer))).table_valued("value").render_derived()
         return func.json_each(json.dumps(numbers)).table_valued("value")
 
-    def beat(self) -> None:
-        """Renews all claims that this worker still has."""
+    def _renew(self) -> None:
         table, items = schema.claims, schema.items
-        with self._lock:
-            begun = lease_time()
-            with self._store.writing() as connection:
-                until = clock(connection) + self.lease_s
-                own = update(table).where(table.c.worker == self.worker).values(until=until)
-                rows = connection.execute(own.returning(table.c.run, table.c.item)).all()
-                numbers = {row.item for row in rows}
-                names = select(items.c.id, items.c.item).where(items.c.id.in_(numbers))
-                by_number = {row.id: row.item for row in connection.execute(names)} if numbers else {}
-            self._held = {(row.run, by_number[row.item]) for row in rows}
-            self._renewed = begun
+        with self._store.writing() as connection:
+            until, returned = clock(connection) + self.lease_s, [table.c.run, table.c.item]
+            rows = ITEMS.renew(connection, self.worker, until, returning=returned)
+            numbers = {row.item for row in rows}
+            names = select(items.c.id, items.c.item).where(items.c.id.in_(numbers))
+            by_number = {row.id: row.item for row in connection.execute(names)} if numbers else {}
+        self._held = {(row.run, by_number[row.item]) for row in rows}
 
     def check(self, connection: Connection) -> None:
         """Nothing: claims are on single items, and each answer is checked (`kept`)."""
@@ -240,38 +231,28 @@ class ItemClaims:
     def holds(self, run: Run, item: str) -> bool:
         """Whether this worker still has the claim on an item: it may have expired while the database was away. Blocks
         where the claims must be renewed first (see `fresh`)."""
-        if not self.fresh:
-            outlasting(self.beat)
+        self.confirm()
         return (run.id, item) in self._held
-
-    @property
-    def fresh(self) -> bool:
-        """Whether no claim can have expired, so that `holds` does not block."""
-        return lease_time() - self._renewed <= self.lease_s
 
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written in this transaction: those whose claim this worker still has. The claim
         ends; the other items belong to another worker by now."""
-        table, places = schema.claims, dict[tuple[int, bool], list[int]]()
-        numbers = [self._store.item_numbers(run.benchmark)[answer.item_id] for run, answer in answers]
-        for (run, answer), number in zip(answers, numbers, strict=True):
-            places.setdefault((run.id, answer.status is Status.FAILED), []).append(number)
-        rest = {"worker": _RESTING, "until": clock(connection) + _REST_S}
-        mine = set[tuple[int, int]]()
+        table, places = schema.claims, dict[tuple[int, bool], list[tuple[int, int]]]()
+        keys = [(self._store.item_numbers(run.benchmark)[one.item_id], one.repetition) for run, one in answers]
+        for (run, answer), key in zip(answers, keys, strict=True):
+            places.setdefault((run.id, answer.status is Status.FAILED), []).append(key)
+        rest = {"worker": RESTING, "until": clock(connection) + _REST_S}
+        mine = set[tuple[int, int, int]]()
         for (run_id, failed), some in places.items():
             for part in in_parts(sorted(some)):
-                own = (table.c.run == run_id, table.c.item.in_(part), table.c.worker == self.worker)
+                claimed = tuple_(table.c.item, table.c.repetition).in_(part)
+                own = (table.c.run == run_id, claimed, ITEMS.of(self.worker))
                 ended = update(table).where(*own).values(rest) if failed else delete(table).where(*own)
-                mine |= {(run_id, scalar) for scalar in connection.scalars(ended.returning(table.c.item))}
-        found = [(run.id, number) in mine for (run, _), number in zip(answers, numbers, strict=True)]
+                gone = connection.execute(ended.returning(table.c.item, table.c.repetition))
+                mine |= {(run_id, row.item, row.repetition) for row in gone}
+        found = [(run.id, *key) in mine for (run, _), key in zip(answers, keys, strict=True)]
         self.stale += found.count(False)
         return found
-
-
-def _holds(dialect: str) -> Any:
-    """The condition that a claim holds. One that ends too late was written by another clock (`LONGEST_S`)."""
-    now = clock_of(dialect)
-    return schema.claims.c.until.between(now, now + LONGEST_S)
 
 
 _TOGETHER = 4  # items per claim, as a multiple of the concurrency: items of one video stay with one worker

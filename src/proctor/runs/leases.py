@@ -1,206 +1,44 @@
-"""Leases of whole runs: who owns a run, until when, and how a former owner learns that it has lost it.
+"""Leases: who holds a row, until when. One mechanism for whole runs, for items among workers, and for submissions.
 
-An owner is a random token in the run's row. It renews its lease by the database's clock, and only where the token still
-stands; each of its writes looks for the token within the same transaction (a fence). So no machine's clock, host name
-or process number decides who owns a run. The owner's process only serves as a hint: where it can be looked up, a run is
-free as soon as its owner is gone, and nobody takes it from one that runs.
+- **Take.** A holder writes its token into the rows, with the end of its lease (`until`), both in one transaction.
+- **Clock.** All times are those of the database (`proctor.runs.database.clock`): no machine's clock decides.
+- **Beat.** A holder renews its lease four times as often as it would end, and only where its token still stands. While
+  the database is away it tries again every second: the lease is its own until somebody else takes the rows.
+- **Fence.** Each of its writes looks for the token in the same transaction, so that a former holder writes nothing,
+  however late it comes back.
+- **End.** A lease that is not renewed ends. Whoever wants the rows then takes them.
+
+Which rows there are, what is done with those of a dead holder, and how a lease is given back, is up to its users:
+`proctor.runs.run_leases`, `proctor.runs.item_leases` and `proctor.challenges.queue`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-import os
-import secrets
-import socket
 import threading
 import time
-import uuid
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Row, update
 
-from proctor.core import Answer, InputError
-from proctor.runs import schema
-from proctor.runs.database import clock, outlasting
+from proctor.core import ProctorError
+from proctor.runs.database import StoreAwayError, outlasting
 
-if TYPE_CHECKING:
-    from proctor.runs.store import Run, Store
+LEASE_S = 60.0
+"""The seconds that a lease lasts without being renewed."""
 
-HEARTBEAT_S = 20.0
-LEASE_S = 3 * HEARTBEAT_S
-"""How long a lease on a run, or a claim on an item, holds without being renewed."""
+BEATS = 4
+"""How often a holder renews its lease in the time that the lease lasts."""
 
 LONGEST_S = 10 * LEASE_S
-"""A claim or a rest that ends later than this was written by another clock: it does not hold."""
+"""A lease that ends later than this does not hold: it was written by another clock, or before the clock was set back."""
 
-
-class RunTakenError(InputError):
-    """The run has another owner: a living process, or another task in this one."""
-
-
-class RunLostError(InputError):
-    """The run was taken over by another process while this one did not renew its lease."""
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process. `place` says where its `pid` has a meaning: the boot of a machine and a PID namespace, "" where it can't
-    be known. `started` (kernel ticks) tells it from a later process with the same number."""
-
-    place: str
-    pid: int
-    started: str
-    host: str
-
-
-def this_process() -> Process:
-    """The process that asks."""
-    pid = os.getpid()
-    return Process(_place(pid), pid, _status(pid)[1], socket.gethostname())
-
-
-def state_of(process: Process) -> Literal["gone", "running", "unknown"]:
-    """What can be said of a process from here. A stopped one, or one of another machine or container, is "unknown"."""
-    here = this_process()
-    if not here.place or process.place != here.place:
-        return "unknown"
-    if not Path("/proc").is_dir():
-        return "unknown" if _exists(process.pid) else "gone"
-    state, started = _status(process.pid)
-    if started != process.started or state in {"", "Z", "X"}:
-        return "gone"
-    return "unknown" if state in {"T", "t"} else "running"
-
-
-def _place(pid: int) -> str:
-    proc = Path("/proc")
-    if not proc.is_dir():  # no Linux, so no PID namespaces either
-        return f"{socket.gethostname()}/{uuid.getnode():x}"
-    try:
-        if (proc / "self").readlink() != Path(str(pid)):  # the numbers in /proc are those of another namespace
-            return ""
-        boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{(proc / 'self/ns/pid').stat().st_ino}"
-    except OSError:
-        return ""
-
-
-def _status(pid: int) -> tuple[str, str]:
-    """The state of a process (as in ps) and its start; ("", "") without such a process."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "", ""
-    return fields[0], fields[19]
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-_tokens: set[str] = set()
-"""The tokens of the owners in this process."""
-
-
-@contextmanager
-def owner() -> Iterator[str]:
-    """A new owner within the block, as it stands in the rows of its runs: its token, and its process as a hint."""
-    token, here = secrets.token_hex(16), this_process()
-    _tokens.add(token)
-    try:
-        yield f"{token} {here.place or '-'} {here.pid} {here.started or '-'} {here.host}"
-    finally:
-        _tokens.discard(token)
-
-
-def _read(owner: str) -> tuple[str, Process]:
-    """The token and the process of an owner; of one that an earlier version wrote nothing is known but its name."""
-    token, *rest = owner.split(" ", 4)
-    if len(rest) != 4 or not rest[1].isdecimal():
-        return owner, Process("", 0, "", owner.partition("@")[2].partition("#")[0])
-    place, pid, started, host = rest
-    return token, Process(place.removeprefix("-"), int(pid), started.removeprefix("-"), host)
-
-
-def at_work(row: RowMapping, now: float) -> bool:
-    """Whether a run has a living owner. `now` is the database's time. A heartbeat from the future is none: the clock was
-    set back since."""
-    if not row["owner"]:
-        return False
-    token, process = _read(row["owner"])
-    here = this_process()
-    if process == here and (here.place or token in _tokens):
-        return token in _tokens
-    state = state_of(process)
-    return state == "running" or (state == "unknown" and abs(now - row["owner_seen"]) <= LEASE_S)
-
-
-def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str = "") -> None:
-    """Makes `owner` the owner of the runs ("": only within this transaction). Safe to repeat. Raises `RunTakenError` if
-    another living owner or workers have one of them."""
-    refuse_owned(connection, run_ids, shown, owner=owner)
-    table = schema.runs
-    mine = {"owner": owner, "owner_seen": clock(connection)}
-    connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
-    # Own first, then look for workers: they check the owner under a lock.
-    held = shared_run(connection, run_ids)
-    if held is not None:
-        row = connection.execute(select(table).where(table.c.id == held)).mappings().one()
-        raise _taken(row, shown, "workers at work on it (--share)")
-    connection.execute(delete(schema.claims).where(schema.claims.c.run.in_(run_ids)))
-
-
-def shared_run(connection: Connection, run_ids: Sequence[int]) -> int | None:
-    """One of the runs that workers are at work on, if any."""
-    table, now = schema.claims, clock(connection)
-    live = table.c.run.in_(run_ids), table.c.worker != "failed", table.c.until.between(now, now + LONGEST_S)
-    return connection.scalar(select(table.c.run).where(*live).limit(1))
-
-
-_OWNED = ("id", "system", "condition", "owner", "owner_seen")  # settings are long
-
-
-def refuse_owned(
-    connection: Connection, run_ids: Sequence[int], shown: str, *, owner: str = "", share: bool = False
-) -> None:
-    """Raises `RunTakenError` if a run has another living owner than `owner`; a silent one loses it. Nobody else takes the
-    runs until the transaction ends; with `share`, other workers may look meanwhile."""
-    table = schema.runs
-    query = select(*(table.c[name] for name in _OWNED)).where(table.c.id.in_(run_ids)).order_by(table.c.id)
-    rows = connection.execute(query.with_for_update(read=share, key_share=not share)).mappings().all()
-    now = clock(connection)  # after the lock: it may have been waited for
-    for row in rows:
-        if at_work(row, now) and row["owner"] != owner:
-            process = _read(row["owner"])[1]
-            mine = process == this_process()
-            who = "another one in this process" if mine else f"process {process.pid} on {process.host}"
-            raise _taken(row, shown, f"{who} at work on it")
-    silent = [row["id"] for row in rows if row["owner"] not in {"", owner}]
-    if silent:
-        connection.execute(update(table).where(table.c.id.in_(silent)).values(owner="", owner_seen=0.0))
-
-
-def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
-    place = f"run of {row['system']} under {row['condition']}"
-    return RunTakenError(shown, place, found=found, expected="one process a run: wait for it, or stop it")
-
-
-def release(connection: Connection, run_ids: Sequence[int], owner: str) -> None:
-    """Releases the runs that the owner still has."""
-    table = schema.runs
-    connection.execute(
-        update(table).where(table.c.id.in_(run_ids), table.c.owner == owner).values(owner="", owner_seen=0.0)
-    )
+_AGAIN_S = 1.0
 
 
 def lease_time() -> float:
@@ -208,80 +46,123 @@ def lease_time() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-class RunLease:
-    """One owner's lease on runs (`Store.owning`). Once a run has gone to another owner, `lost` says so, and nothing of
-    this owner is written for that run any more."""
+def holds_at(until: float, now: float) -> bool:
+    """Whether a lease that ends at `until` holds, by the database's clock; `LeasedRows.in_force` in SQL.
 
-    every_s = HEARTBEAT_S
+    >>> holds_at(160.0, now=100.0), holds_at(99.0, now=100.0), holds_at(100.0 + 2 * LONGEST_S, now=100.0)
+    (True, False, False)
+    """
+    return now <= until <= now + LONGEST_S
 
-    def __init__(self, store: Store, runs: Sequence[Run], owner: str) -> None:
-        self.lost: RunLostError | None = None
-        self._store, self._owner = store, owner
-        self._runs = {run.id: run for run in runs}
-        self._renewed = -math.inf
+
+@dataclass(frozen=True)
+class LeasedRows:
+    """The rows of a table that can be leased: the column with the `token` of a row's holder, and the column with the end
+    of its lease."""
+
+    token: Column[Any]
+    until: Column[Any]
+
+    def in_force(self, now: ColumnElement[float] | float) -> ColumnElement[bool]:
+        """The condition that the lease on a row holds."""
+        return self.until.between(now, now + LONGEST_S)
+
+    def of(self, token: object) -> ColumnElement[bool]:
+        """The fence: the condition that this holder's token still stands in a row."""
+        return self.token == token
+
+    def renew(
+        self,
+        connection: Connection,
+        token: object,
+        until: float,
+        *where: ColumnElement[bool],
+        returning: Sequence[Column[Any]],
+        **more: Any,
+    ) -> Sequence[Row[Any]]:
+        """Renews the leases of a holder on the rows `where` its token still stands, and returns these columns of them.
+        `more` are further columns to write."""
+        own = update(self.token.table).where(self.of(token), *where)
+        return connection.execute(own.values({self.until.name: until, **more}).returning(*returning)).all()
+
+
+class Lease(ABC):
+    """What one holder knows of its lease. Once all is `lost`, nothing of this holder is written any more."""
+
+    def __init__(self, lease_s: float) -> None:
+        self.lease_s = lease_s
+        self.lost: ProctorError | None = None
+        self._renewed = -math.inf  # by `lease_time`
         self._lock = threading.Lock()
 
-    def take(self) -> None:
-        """Becomes the owner of the runs. Raises `RunTakenError`."""
-        begun = lease_time()
-        with self._store.writing() as connection:
-            claim(connection, list(self._runs), self._store.shown, self._owner)
-        self._renewed = begun
-
-    def beat(self) -> None:
-        """Renews the lease on the runs that this owner still has."""
-        table = schema.runs
-        with self._lock:
-            begun = lease_time()
-            with self._store.writing() as connection:
-                own = table.c.id.in_(list(self._runs)), table.c.owner == self._owner
-                renewed = update(table).where(*own).values(owner_seen=clock(connection))
-                mine = set(connection.scalars(renewed.returning(table.c.id)))
-            self._renewed = begun
-            self._note_lost(mine)
+    @property
+    def every_s(self) -> float:
+        """The seconds from one beat to the next."""
+        return self.lease_s / BEATS
 
     @property
     def fresh(self) -> bool:
-        """Whether the lease can't have ended, so that `holds` does not block."""
-        return lease_time() - self._renewed <= LEASE_S
+        """Whether the lease can't have ended."""
+        return lease_time() - self._renewed <= self.lease_s
 
-    def holds(self, run: Run, item: str) -> bool:
-        """Whether this owner may ask an item of the run. Blocks where the lease must be renewed first (see `fresh`)."""
-        del run, item
+    def beat(self) -> None:
+        """Renews what this holder still has. Safe to repeat. Raises `StoreAwayError`."""
+        with self._lock, self._renewing():
+            self._renew()
+
+    def confirm(self) -> None:
+        """Returns when the lease can't have ended unnoticed: where it must be renewed first, this blocks (see `fresh`)."""
         if not self.fresh:
             outlasting(self.beat)
-        return self.lost is None
 
-    def done(self, run: Run, item: str) -> None:
-        """An item is not under way any more, which does not matter here: the lease is on whole runs."""
+    @abstractmethod
+    def _renew(self) -> None:
+        """Renews it in one transaction, and notes in `lost` if nothing is left."""
 
-    def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
-        """Which of these answers may be written in this transaction: those of runs that this owner still has. Nobody takes
-        these until the transaction ends."""
-        table = schema.runs
-        own = select(table.c.id).where(table.c.id.in_({run.id for run, _ in answers}), table.c.owner == self._owner)
-        mine = set(connection.scalars(own.order_by(table.c.id).with_for_update(read=True)))
-        self._note_lost(mine | (self._runs.keys() - {run.id for run, _ in answers}))
-        return [run.id in mine for run, _ in answers]
+    @contextmanager
+    def _renewing(self) -> Iterator[None]:
+        """The lease counts from the begin of the block, if that succeeds: the database's clock was read later."""
+        begun = lease_time()
+        yield
+        self._renewed = begun
 
-    def check(self, connection: Connection) -> None:
-        """Raises `RunLostError` unless this owner still has all of the runs, which nobody takes until the transaction
-        ends."""
-        table = schema.runs
-        own = select(table.c.id).where(table.c.id.in_(list(self._runs)), table.c.owner == self._owner)
-        self._note_lost(set(connection.scalars(own.order_by(table.c.id).with_for_update(read=True))))
-        if self.lost is not None:
-            raise self.lost
 
-    def release(self) -> None:
-        """Ends the lease."""
-        with self._store.writing() as connection:
-            release(connection, list(self._runs), self._owner)
+def beat_once(lease: Lease) -> float | None:
+    """Renews a lease, as far as the database can be reached. Returns the seconds until the next beat; None once the lease
+    is lost."""
+    try:
+        lease.beat()
+    except StoreAwayError:
+        return min(_AGAIN_S, lease.every_s)
+    return lease.every_s if lease.lost is None else None
 
-    def _note_lost(self, mine: set[int]) -> None:
-        gone = next((run for number, run in self._runs.items() if number not in mine), None)
-        if gone is not None and self.lost is None:
-            found = "that another process took it over while this one gave no sign of life"
-            expected = "one process a run: answers on disk stay, and that process asks the others"
-            place = f"run of {gone.system} under {gone.condition}"
-            self.lost = RunLostError(self._store.shown, place, found=found, expected=expected)
+
+async def beat_until_lost(lease: Lease) -> None:
+    """Renews a lease from a task, again and again; returns once it is lost."""
+    pause: float | None = lease.every_s
+    while pause is not None:
+        await asyncio.sleep(pause)
+        pause = await asyncio.to_thread(beat_once, lease)
+
+
+@contextmanager
+def beating(lease: Lease, lost: Callable[[], object]) -> Iterator[None]:
+    """Renews a lease within the block, from a thread of its own, so that nothing that the holder does delays it. Once it
+    is lost, the thread calls `lost`."""
+    done = threading.Event()
+
+    def beat_on() -> None:
+        pause: float | None = lease.every_s
+        while pause is not None:
+            if done.wait(pause):
+                return
+            pause = beat_once(lease)
+        lost()
+
+    thread = threading.Thread(target=beat_on, name="proctor-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, tuple_, update
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, content_hash
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, damaged
-from proctor.runs.leases import claim
 from proctor.runs.run_identity import CODE_HASHES, changed_settings, same_run, with_servers
+from proctor.runs.run_leases import claim
 from proctor.runs.schema import (
     BenchmarkCard,
     benchmark_row,
@@ -81,10 +81,10 @@ def evaluation_content(
         ):
             answers, failed, scores = [], 0, []
             for row in answer_rows(connection, run.id):
-                answers.append(answer_digest(names[row["item"]], row))
+                answers.append(answer_digest(_answer_key(names, row), row))
                 failed += row["status"] == Status.FAILED.value
             for row in score_rows(connection, run.id):
-                scores.append(score_digest(names[row["item"]], row))
+                scores.append(score_digest(_answer_key(names, row), row))
                 behind |= {row["judgement_key"]} - {""}
             sha256 = _of([*answers, *scores])
             found.append(RunContent(run.system, run.condition, len(answers), failed, len(scores), sha256))
@@ -111,15 +111,31 @@ def score_rows(connection: Connection, run: int) -> Iterable[RowMapping]:
     return connection.execute(query).mappings()
 
 
-def answer_digest(item: str, row: RowMapping | Mapping[str, Any]) -> str:
+AnswerKey = tuple[str, int]
+"""What a run's answer belongs to: the item's id, and the repetition."""
+
+
+def answer_digest(key: AnswerKey, row: RowMapping | Mapping[str, Any]) -> str:
     """The hash of an answer's content; of a failed one only the status, since reasons depend on the machine."""
     failed = row["status"] == _FAILED
-    return content_hash(["answer", item, *([_FAILED] if failed else [row[name] for name in _ANSWER])])
+    return content_hash(["answer", *key, *([_FAILED] if failed else [row[name] for name in _ANSWER])])
 
 
-def score_digest(item: str, row: RowMapping | Mapping[str, Any]) -> str:
+def score_digest(key: AnswerKey, row: RowMapping | Mapping[str, Any]) -> str:
     """The hash of a score's content."""
-    return content_hash(["score", item, *(row[name] for name in _SCORE)])
+    return content_hash(["score", *key, *(row[name] for name in _SCORE)])
+
+
+def _answer_key(names: Mapping[int, str], row: RowMapping | Mapping[str, Any]) -> AnswerKey:
+    return names[row["item"]], row["repetition"]
+
+
+def _shown_key(key: AnswerKey) -> str:
+    """
+    >>> _shown_key(("q1", 0)), _shown_key(("q1", 2))
+    ('item q1', 'item q1, repetition 2')
+    """
+    return f"item {key[0]}, repetition {key[1]}" if key[1] else f"item {key[0]}"
 
 
 def judgement_digest(judgement: Judgement) -> str:
@@ -138,7 +154,11 @@ _FAILED = Status.FAILED.value
 
 Row = dict[str, Any]
 
-Place = tuple[str, str, str]
+RunPlace = tuple[str, str, str]
+"""Benchmark, system and condition."""
+
+ScoreKey = tuple[AnswerKey, str, str]
+"""An answer, a metric and a scorer."""
 
 RunName = tuple[str, str]
 
@@ -225,16 +245,16 @@ class _Side:
             for body in self.connection.scalars(select(schema.judgements.c.body).execution_options(yield_per=1000)):
                 yield Judgement.model_validate_json(body)
 
-    def answers(self, benchmark: str, run: int) -> dict[str, Row]:
+    def answers(self, benchmark: str, run: int) -> dict[AnswerKey, Row]:
         with self._decoding():
             names = item_names(self.connection, benchmark)
-            return {names[row["item"]]: dict(row) for row in answer_rows(self.connection, run)}
+            return {_answer_key(names, row): dict(row) for row in answer_rows(self.connection, run)}
 
-    def scores(self, benchmark: str, run: int) -> dict[Place, Row]:
+    def scores(self, benchmark: str, run: int) -> dict[ScoreKey, Row]:
         with self._decoding():
             names = item_names(self.connection, benchmark)
             rows = score_rows(self.connection, run)
-            return {(names[row["item"]], row["metric"], row["scorer"]): dict(row) for row in rows}
+            return {(_answer_key(names, row), row["metric"], row["scorer"]): dict(row) for row in rows}
 
 
 @dataclass
@@ -300,7 +320,7 @@ class _Merge:
         return rows
 
     def _run(
-        self, name: Place, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
+        self, name: RunPlace, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
     ) -> list[MergedRows]:
         result = MergedRows(*name, SETTINGS)
         first = max((run["settings"] for _, run in having), key=lambda one: CODE_HASHES in one)  # older runs have none
@@ -335,7 +355,7 @@ class _Merge:
 class _RunMerge:
     """One run of the target (by number), and the runs of the same name and settings in the sources."""
 
-    name: Place
+    name: RunPlace
     into: _Side
     number: int
     parts: Sequence[tuple[_Side, int]]
@@ -348,49 +368,52 @@ class _RunMerge:
         answers = [source.answers(benchmark, run) for source, run in self.parts]
         result, settled = self._answers(answers, numbers)
         scores = MergedRows(*self.name, SCORES)
-        kept = {place: score_digest(place[0], row) for place, row in self.into.scores(benchmark, self.number).items()}
-        offered: dict[Place, dict[str, Row]] = {}
+        kept = {key: score_digest(key[0], row) for key, row in self.into.scores(benchmark, self.number).items()}
+        offered: dict[ScoreKey, dict[str, Row]] = {}
         for (source, run), own in zip(self.parts, answers, strict=True):
-            digests = {item: answer_digest(item, row) for item, row in own.items()}
-            for place, row in source.scores(benchmark, run).items():
-                if digests.get(place[0]) != settled.get(place[0]):
-                    scores.refuse(f"item {place[0]}: a score of another answer")
+            digests = {key: answer_digest(key, row) for key, row in own.items()}
+            for key, row in source.scores(benchmark, run).items():
+                answer, _, scorer = key
+                if digests.get(answer) != settled.get(answer):
+                    scores.refuse(f"{_shown_key(answer)}: a score of another answer")
                 elif row["judgement_key"] in self.contradicted:
-                    scores.refuse(f"item {place[0]}: a score by a judgement that is refused")
-                elif place[2] in self.mixed and kept.get(place) != score_digest(place[0], row):
-                    scores.refuse(f"item {place[0]}: a score by {place[2]} with other settings")
+                    scores.refuse(f"{_shown_key(answer)}: a score by a judgement that is refused")
+                elif scorer in self.mixed and kept.get(key) != score_digest(answer, row):
+                    scores.refuse(f"{_shown_key(answer)}: a score by {scorer} with other settings")
                 else:
-                    offered.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
+                    offered.setdefault(key, {}).setdefault(score_digest(answer, row), row)
         new = []
-        for place, found in offered.items():
-            if _fits(scores, f"item {place[0]}: another {place[1]} by {place[2]}", kept.get(place), found):
-                new += [row | {"run": self.number, "item": numbers[place[0]]} for row in found.values()]
+        for key, found in offered.items():
+            answer, metric, scorer = key
+            if _fits(scores, f"{_shown_key(answer)}: another {metric} by {scorer}", kept.get(key), found):
+                new += [row | {"run": self.number, "item": numbers[answer[0]]} for row in found.values()]
         insert_rows(self.into.connection, schema.scores, new)
         return [result, scores]
 
     def _answers(
-        self, parts: Sequence[Mapping[str, Row]], numbers: Mapping[str, int]
-    ) -> tuple[MergedRows, dict[str, str]]:
-        """The result for answers, and the digest of the target's answer to each item now."""
+        self, parts: Sequence[Mapping[AnswerKey, Row]], numbers: Mapping[str, int]
+    ) -> tuple[MergedRows, dict[AnswerKey, str]]:
+        """The result for answers, and the digest of each of the target's answers now."""
         result = MergedRows(*self.name, ANSWERS)
         own = self.into.answers(self.name[0], self.number)
-        kept = {item: answer_digest(item, row) for item, row in own.items()}
-        settled = {item: kept[item] for item, row in own.items() if row["status"] != _FAILED}
-        offered: dict[str, dict[str, Row]] = {}
-        for item, row in (pair for part in parts for pair in part.items()):
-            offered.setdefault(item, {}).setdefault(answer_digest(item, row), row)
+        kept = {key: answer_digest(key, row) for key, row in own.items()}
+        settled = {key: kept[key] for key, row in own.items() if row["status"] != _FAILED}
+        offered: dict[AnswerKey, dict[str, Row]] = {}
+        for key, row in (pair for part in parts for pair in part.items()):
+            offered.setdefault(key, {}).setdefault(answer_digest(key, row), row)
         new = []
-        for item, found in offered.items():
+        for key, found in offered.items():
             given = {digest: row for digest, row in found.items() if row["status"] != _FAILED}
-            if not given and item in kept:  # the sources have only failed answers
-                result.same += kept[item] in found
-            elif _fits(result, f"item {item}: another answer", settled.get(item), given or found):
-                ((kept[item], row),) = (given or found).items()
-                new.append(row | {"run": self.number, "item": numbers[item]})
+            if not given and key in kept:  # the sources have only failed answers
+                result.same += kept[key] in found
+            elif _fits(result, f"{_shown_key(key)}: another answer", settled.get(key), given or found):
+                ((kept[key], row),) = (given or found).items()
+                new.append(row | {"run": self.number, "item": numbers[key[0]]})
         table = schema.answers
         failed = (table.c.run == self.number) & (table.c.status == _FAILED)
-        for gone in in_parts([row["item"] for row in new]):
-            self.into.connection.execute(delete(table).where(failed, table.c.item.in_(gone)))
+        for gone in in_parts([(row["item"], row["repetition"]) for row in new]):
+            replaced = tuple_(table.c.item, table.c.repetition).in_(gone)
+            self.into.connection.execute(delete(table).where(failed, replaced))
         insert_rows(self.into.connection, table, new)
         return result, kept
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -36,8 +36,8 @@ from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
-from proctor.runs.leases import RunTakenError
 from proctor.runs.run_identity import CODE_HASHES, UNSUPPORTED, changed_settings, same_run, scorer_settings
+from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.unwritten import add_unwritten
@@ -404,23 +404,33 @@ def estimate_runs(
     runs = {(run.system, run.condition): run for run in stored}
     found = []
     for system in systems:
-        asks = "model" in system.settings
+        mine = [item for item in items if system.supports(item)]
         for condition in conditions:
             run = runs.get((system.name, condition))
             done = store.settled(run) if store is not None and run is not None else set()
-            mine = [item for item in items if system.supports(item)]
             left = [item for item in mine if item.id not in done]
-            under = CONDITIONS.get(condition)
-            shown = sum(pictures[item.id] for item in left) if under.sees and under.shows and asks else 0
-            heard = sum(spoken[item.id] for item in left) if under.sees and under.hears and asks else 0.0
-            words = sum(_words(item) for item in left) if asks else 0
-            tokens = words + shown * PICTURE_TOKENS + math.ceil(heard * _SOUND_TOKENS)
-            price = getattr(system, "price", None)
-            input_usd = price[0] * tokens / 1_000_000 if asks and price is not None else None
-            found.append(
-                RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens, input_usd)
-            )
+            estimate = RunEstimate(system.name, condition, len(mine) - len(left), len(left), 0, 0)
+            if "model" in system.settings:
+                estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
+            found.append(estimate)
     return found
+
+
+def _with_tokens(
+    estimate: RunEstimate,
+    items: Sequence[Item],
+    pictures: Mapping[str, int],
+    spoken: Mapping[str, float],
+    price: tuple[float, float] | None,
+) -> RunEstimate:
+    """The estimate of a system with a model, which is sent these items: with pictures, tokens, and their cost."""
+    under = CONDITIONS.get(estimate.condition)
+    shown = sum(pictures[item.id] for item in items) if under.sees and under.shows else 0
+    heard = sum(spoken[item.id] for item in items) if under.sees and under.hears else 0.0
+    words = sum(_words(item) for item in items)
+    tokens = words + shown * PICTURE_TOKENS + math.ceil(heard * _SOUND_TOKENS)
+    input_usd = None if price is None else price[0] * tokens / 1_000_000
+    return replace(estimate, pictures=shown, tokens=tokens, input_usd=input_usd)
 
 
 def _pictures(item: Item, library: MediaLibrary) -> int:

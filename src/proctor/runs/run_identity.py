@@ -9,22 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from proctor.core import (
-    HUMAN,
-    InputError,
-    Metric,
-    RatingScheme,
-    Scorer,
-    admit_scorer,
-    admit_settings,
-    code_hash,
-    shell_word,
-    store_word,
-)
+from proctor import core
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.served import SERVED, served_by
 
 if TYPE_CHECKING:
+    from proctor.core import Scorer
     from proctor.runs.store import Store
 
 _ADDRESS = "base_url"
@@ -149,7 +140,7 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
     """
     from proctor.judges import UNRESOLVED
 
-    admit_scorer(scorer)
+    core.admit_scorer(scorer)
     refuse_other_metrics(store, benchmark, scorer.metrics, scorer.name)
     now = scorer_settings(scorer)
     before = store.card(benchmark).scorers.get(scorer.name, now)
@@ -172,8 +163,8 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
 def scorer_settings(scorer: Scorer) -> dict[str, Any]:
     """The recorded settings of a scorer: its own, without addresses of servers, and the hash of its code if that is not
     Proctor's."""
-    own = admit_settings(scorer, scorer.settings) if isinstance(scorer, HasSettings) else {}
-    code = code_hash(scorer)
+    own = core.admit_settings(scorer, scorer.settings) if isinstance(scorer, HasSettings) else {}
+    code = core.code_hash(scorer)
     plain: dict[str, Any] = without_addresses(json.loads(json.dumps(own)))
     return plain | ({CODE_HASHES: {"scorer": code}} if code else {})
 

@@ -1,6 +1,8 @@
-"""What a store keeps: its tables, a benchmark's card, records as rows and back, and the steps from older tables.
+"""What a store keeps: its tables, a benchmark's card, records as rows and back.
 
-A change to the tables raises VERSION and adds the step from the old version to `STEPS`.
+A change to the tables raises VERSION; stores of any other version are refused (`StoredTables`). An answer's key is
+(run, item, repetition), and its scores, claims and content carry the same key: several answers of a system to one item
+differ in the repetition alone, which counts from 0.
 """
 
 from __future__ import annotations
@@ -8,20 +10,18 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor import core
 from proctor.runs.bulk_sql import in_parts, insert_rows
+from proctor.runs.tables import STORE_KEY, StoredTables, id_column, time_column
 
-if TYPE_CHECKING:
-    from alembic.operations import Operations
-
-VERSION = 2
+VERSION = 3
 
 REJECTED = "rejected"
 """The key of an answer's `extra` for a rejection that a retry can't mend: the kind of `ProctorError.rejected`."""
@@ -30,16 +30,6 @@ MODEL = "model"
 """The key of an answer's `extra` for the model's name as the server gives it."""
 
 metadata = sa.MetaData()
-
-
-def id_column() -> sa.Column[int]:
-    """The primary key `id` of a table."""
-    return sa.Column("id", sa.Integer, primary_key=True)
-
-
-def time_column(name: str, *, nullable: bool = False) -> sa.Column[str]:
-    """A column for times in ISO 8601."""
-    return sa.Column(name, sa.String(40), nullable=nullable)
 
 
 meta = sa.Table(
@@ -87,7 +77,7 @@ runs = sa.Table(
     sa.Column("settings", sa.JSON, nullable=False),
     time_column("created"),
     sa.Column("owner", sa.Text, nullable=False, default=""),
-    sa.Column("owner_seen", sa.Float, nullable=False, default=0.0),
+    sa.Column("owned_until", sa.Float, nullable=False, default=0.0),
     sa.UniqueConstraint("benchmark", "system", "condition"),
 )
 
@@ -96,6 +86,7 @@ answers = sa.Table(
     metadata,
     sa.Column("run", sa.ForeignKey("runs.id"), primary_key=True),
     sa.Column("item", sa.ForeignKey("items.id"), primary_key=True),
+    sa.Column("repetition", sa.Integer, primary_key=True),
     sa.Column("status", sa.String(12), nullable=False),
     sa.Column("readable", sa.Integer, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
@@ -122,6 +113,7 @@ scores = sa.Table(
     sa.Column("metric", sa.String(120), primary_key=True),
     sa.Column("scorer", sa.String(200), primary_key=True),
     sa.Column("item", sa.ForeignKey("items.id"), primary_key=True),
+    sa.Column("repetition", sa.Integer, primary_key=True),
     sa.Column("value", sa.Float, nullable=False),
     sa.Column("label", sa.Text, nullable=False),
     sa.Column("judgement_key", sa.String(64), nullable=False),
@@ -145,6 +137,7 @@ claims = sa.Table(
     metadata,
     sa.Column("run", sa.Integer, primary_key=True),
     sa.Column("item", sa.Integer, primary_key=True),
+    sa.Column("repetition", sa.Integer, primary_key=True),
     sa.Column("worker", sa.String(64), nullable=False),
     sa.Column("until", sa.Float, nullable=False),
 )
@@ -159,12 +152,22 @@ parcels = sa.Table(
 )
 
 orders = sa.Table(
-    "orders",  # how a shared run is asked, so that a worker needs nothing but the store; and how many items it has
+    "orders",  # how a shared run is asked, so that a worker needs nothing but the store; and how many answers it wants
     metadata,
     sa.Column("run", sa.Integer, primary_key=True),
     sa.Column("parcel", sa.String(64), nullable=False),
-    sa.Column("items", sa.Integer, nullable=False),
+    sa.Column("answers", sa.Integer, nullable=False),
 )
+
+STORE = StoredTables(
+    "a store", STORE_KEY, VERSION, tuple(metadata.tables.values()), again="make it again (proctor run, proctor import)"
+)
+"""A store's own tables."""
+
+
+def repetition_of(table: sa.Table, run_id: int, repetition: int = 0) -> sa.ColumnElement[bool]:
+    """The condition of a run's rows of `answers` or `scores` that belong to one repetition: at most one answer per item."""
+    return (table.c.run == run_id) & (table.c.repetition == repetition)
 
 
 class Ruling(BaseModel):
@@ -312,6 +315,7 @@ def answer_row(run_id: int, item_number: int, answer: core.Answer) -> dict[str, 
     return {
         "run": run_id,
         "item": item_number,
+        "repetition": answer.repetition,
         "status": answer.status.value,
         "readable": int(answer.parsed is not None),
         "text": answer.text,
@@ -330,6 +334,7 @@ def answer_from_row(item_id: str, row: Mapping[Any, Any]) -> core.Answer:
         timing = core.Timing(**{name: row[name] for name in core.Timing.model_fields})
     return core.Answer(
         item_id=item_id,
+        repetition=row["repetition"],
         text=row["text"],
         parsed=json.loads(row["parsed"]),
         problem=row["problem"],
@@ -442,45 +447,3 @@ def difference(connection: sa.Connection, benchmark_id: int, benchmark: core.Ben
     new = {item.id: item.model_dump_json() for item in benchmark.items}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return f"changed: {core.count_of(len(changed), 'item')}, first {changed[0]}" if changed else "in order only"
-
-
-def migrate(connection: sa.Connection, version: int) -> None:
-    """Upgrades the tables from `version` to VERSION in the connection's transaction: all steps, or none."""
-    from alembic.operations import Operations
-    from alembic.runtime.migration import MigrationContext
-
-    operations = Operations(MigrationContext.configure(connection))
-    for number in range(version, VERSION):
-        STEPS[number](operations)
-    own = meta.c.key == "version"
-    connection.execute(sa.update(meta).where(own).values(value=str(VERSION)))
-
-
-def _shared_runs(operations: Operations) -> None:
-    """From 1 to 2: tables for shared runs. Stores of version 1 that were shared have some of them."""
-    operations.create_table(
-        "claims",
-        sa.Column("run", sa.Integer, primary_key=True),
-        sa.Column("item", sa.Integer, primary_key=True),
-        sa.Column("worker", sa.String(64), nullable=False),
-        sa.Column("until", sa.Float, nullable=False),
-        if_not_exists=True,
-    )
-    operations.create_index("claims_by_worker", "claims", ["worker"], if_not_exists=True)
-    operations.create_table(
-        "parcels",
-        sa.Column("sha256", sa.String(64), primary_key=True),
-        sa.Column("body", sa.Text, nullable=False),
-        if_not_exists=True,
-    )
-    operations.create_table(
-        "orders",
-        sa.Column("run", sa.Integer, primary_key=True),
-        sa.Column("parcel", sa.String(64), nullable=False),
-        sa.Column("items", sa.Integer, nullable=False),
-        if_not_exists=True,
-    )
-
-
-STEPS: dict[int, Callable[[Operations], None]] = {1: _shared_runs}
-"""The step from each version to the next. A step never changes once it has been released, whatever the tables above are."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from proctor import core
-from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
+from proctor import core, judges
+from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError
 from proctor.runs.engine import scores_of
 from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
@@ -260,7 +260,7 @@ def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) 
 def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
     """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
-    again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
+    again = AWAITING_VOTES | {TIE} if isinstance(scorer, judges.WithFallback) else AWAITING_VOTES
     rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name)
     return {row.item_id for row in rows if row.label in again}
 

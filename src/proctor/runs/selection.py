@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from proctor.core import InputError, Item, one_of
+from proctor.core import InputError, one_of
 from proctor.runs.store import Run, Store
+
+if TYPE_CHECKING:
+    from proctor.core import Item
 
 _MAX_LISTED = 5
 

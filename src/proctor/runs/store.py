@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import DBAPIError
 
+from proctor import core
 from proctor.core import (
     Answer,
     Benchmark,
     InputError,
-    Item,
     Judgement,
     Metric,
     Score,
@@ -45,9 +45,12 @@ from proctor.runs.database import (
     reading,
     shown_url,
 )
-from proctor.runs.leases import RunLease, at_work, owner, shared_run
 from proctor.runs.run_identity import changed_settings, same_run, with_servers
+from proctor.runs.run_leases import RunLease, at_work, owner, shared_run
 from proctor.runs.schema import BenchmarkCard
+
+if TYPE_CHECKING:
+    from proctor.core import Item
 
 ORACLE = "oracle_baseline"
 """The setting of a run that says whether its system uses the reference answers."""
@@ -183,7 +186,7 @@ class Store:
         with self.reading() as connection:
             known = self._benchmark(connection, benchmark)
             query = select(table.c.body).where(table.c.benchmark == known["id"]).order_by(table.c.position)
-            return [Item.model_validate_json(body) for body in connection.scalars(query)]
+            return [core.Item.model_validate_json(body) for body in connection.scalars(query)]
 
     def set_flags(self, benchmark: str, name: str, values: dict[str, str]) -> None:
         """Replaces one derived facet (such as `guessable`) of a benchmark's items."""
@@ -275,33 +278,35 @@ class Store:
             if not same_run(settings[run.id], run.settings):
                 raise self._other_settings(run.system, run.condition, settings[run.id], run.settings)
 
-    def settled(self, run: Run) -> set[str]:
-        """The ids of items with an answer that is not `failed`."""
+    def settled(self, run: Run, repetition: int = 0) -> set[str]:
+        """The ids of items with an answer of this repetition that is not `failed`."""
         answers, items = schema.answers, schema.items
         query = select(items.c.item).join(answers, answers.c.item == items.c.id)
         with self.reading() as connection:
-            own = query.where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            mine = schema.repetition_of(answers, run.id, repetition)
+            own = query.where(mine, answers.c.status != Status.FAILED.value)
             return set(connection.scalars(own))
 
-    def paid_in_vain(self, run: Run) -> dict[str, Usage]:
-        """What failed answers used, by item: another answer will replace them."""
+    def paid_in_vain(self, run: Run, repetition: int = 0) -> dict[str, Usage]:
+        """What failed answers of a repetition used, by item: another answer will replace them."""
         table, items = schema.answers, schema.items
         columns = [table.c[name] for name in Usage.model_fields]
         query = select(items.c.item, *columns).join(table, table.c.item == items.c.id)
-        failed = query.where(table.c.run == run.id, table.c.status == Status.FAILED.value, table.c.requests > 0)
+        mine = schema.repetition_of(table, run.id, repetition)
+        failed = query.where(mine, table.c.status == Status.FAILED.value, table.c.requests > 0)
         with self.reading() as connection:
             rows = connection.execute(failed).mappings()
             return {row["item"]: Usage(**{name: row[name] for name in Usage.model_fields}) for row in rows}
 
     def count_by_status(self, run: Run) -> dict[Status, int]:
-        """The number of answers of a run by status."""
+        """The number of answers of a run by status, of all repetitions."""
         table = schema.answers
         query = select(table.c.status, func.count()).where(table.c.run == run.id).group_by(table.c.status)
         with self.reading() as connection:
             return {Status(row[0]): int(row[1]) for row in connection.execute(query)}
 
     def count_answers(self, run: Run) -> tuple[int, int]:
-        """The numbers of settled and of failed answers of a run."""
+        """The numbers of settled and of failed answers of a run, of all repetitions."""
         counts = self.count_by_status(run)
         failed = counts.pop(Status.FAILED, 0)
         return sum(counts.values()), failed
@@ -309,8 +314,8 @@ class Store:
     def write(
         self, run: Run, scored: Iterable[tuple[Answer, Sequence[Score]]], fence: Fence | None = None
     ) -> list[bool]:
-        """Writes answers with their scores in one transaction. A stored `failed` answer is replaced; any other stays, with
-        its scores. Returns for each answer whether it is on disk."""
+        """Writes answers with their scores in one transaction, each under the answer's repetition. A stored `failed` answer
+        is replaced; any other stays, with its scores. Returns for each answer whether it is on disk."""
         return self.write_many([(run, answer, scores) for answer, scores in scored], fence)
 
     def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> list[bool]:
@@ -333,12 +338,15 @@ class Store:
             on_disk = let
             if upsert_rows(connection, schema.answers, self._answer_upsert, through) < len(rows):
                 # Stored answers stay, so scores of other answers are dropped. The upsert has locked the rows.
-                there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
-                on_disk = [there.get((one["run"], one["item"])) == one for one in answers]
+                there = _answers_at(connection, [_answer_key(one) for one in answers])
+                on_disk = [there.get(_answer_key(one)) == one for one in answers]
             scores: list[dict[str, Any]] = []
-            for (run, _, given), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
+            for (run, answer, given), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
                 ids = self.item_numbers(run.benchmark)
-                scores.extend(schema.score_row(run.id, ids[score.item_id], score) for score in given if own)
+                new = [schema.score_row(run.id, ids[score.item_id], score) for score in given if own]
+                for row in new:
+                    row["repetition"] = answer.repetition
+                scores += new
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
         return on_disk
 
@@ -362,19 +370,20 @@ class Store:
                 connection.execute(keep, [schema.judgement_row(judgement) for judgement in judgements])
             upsert_rows(connection, schema.scores, self._score_upsert, rows)
 
-    def answers(self, run: Run) -> dict[str, Answer]:
-        """The answers of a run by item id."""
+    def answers(self, run: Run, repetition: int = 0) -> dict[str, Answer]:
+        """The answers of a run by item id: those of one repetition."""
         names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.answers
         with self.reading() as connection:
-            found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
+            found = connection.execute(select(table).where(schema.repetition_of(table, run.id, repetition))).mappings()
             return {names[row["item"]]: schema.answer_from_row(names[row["item"]], row) for row in found}
 
-    def scored(self, run: Run, scorer: str) -> set[str]:
-        """The ids of items that a scorer has scored in this run."""
+    def scored(self, run: Run, scorer: str, repetition: int = 0) -> set[str]:
+        """The ids of items whose answer of this repetition a scorer has scored."""
         names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.scores
-        query = select(table.c.item).where(table.c.run == run.id, table.c.scorer == scorer).distinct()
+        mine = schema.repetition_of(table, run.id, repetition)
+        query = select(table.c.item).where(mine, table.c.scorer == scorer).distinct()
         with self.reading() as connection:
             return {names[number] for number in connection.scalars(query)}
 
@@ -390,14 +399,14 @@ class Store:
         return found
 
     def score_rows(
-        self, run: Run, *, scorer: str = "", metric: str = "", item: str = "", judged: bool = False
+        self, run: Run, *, scorer: str = "", metric: str = "", item: str = "", judged: bool = False, repetition: int = 0
     ) -> list[Any]:
-        """The scores of a run as rows with the fields of `Score`; optionally those of one scorer, metric or item, or (with
-        `judged`) those that follow from a judgement."""
+        """The scores of a run's answers of one repetition, as rows with the fields of `Score`; optionally those of one
+        scorer, metric or item, or (with `judged`) those that follow from a judgement."""
         scores, items = schema.scores, schema.items
-        fields = (scores.c.metric, scores.c.value, scores.c.scorer, scores.c.label, scores.c.judgement_key)
+        fields = [scores.c[name] for name in Score.model_fields if name != "item_id"]
         query = select(items.c.item.label("item_id"), *fields).join(items, items.c.id == scores.c.item)
-        query = query.where(scores.c.run == run.id)
+        query = query.where(schema.repetition_of(scores, run.id, repetition))
         for column, name in ((scores.c.scorer, scorer), (scores.c.metric, metric), (items.c.item, item)):
             query = query.where(column == name) if name else query
         query = query.where(scores.c.judgement_key != "") if judged else query
@@ -429,7 +438,7 @@ class Store:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
             found, expected = f"no benchmark {name!r}", "a store with answers: run something first"
             if not names and connection.scalar(select(func.count()).select_from(schema.judgements)):
-                # `judge mediqa-eval --judgements FILE` stores judgements without answers.
+                # `store delete --all` keeps judgements without answers.
                 found = "judgements and no answers"
                 expected = f"answers beside them: proctor import {shell_word(name)} PATH --data FOLDER --store {shell_word(self.shown)}"
             raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
@@ -459,14 +468,16 @@ class Store:
             column.name: statement.excluded[column.name] for column in schema.answers.columns if not column.primary_key
         }
         return statement.on_conflict_do_update(
-            index_elements=["run", "item"], set_=new, where=schema.answers.c.status == Status.FAILED.value
+            index_elements=list(schema.answers.primary_key.columns),
+            set_=new,
+            where=schema.answers.c.status == Status.FAILED.value,
         )
 
     @cached_property
     def _score_upsert(self) -> Any:
         statement = self.upsert(schema.scores)
         new = {name: statement.excluded[name] for name in ("value", "label", "judgement_key")}
-        return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
+        return statement.on_conflict_do_update(index_elements=list(schema.scores.primary_key.columns), set_=new)
 
 
 def _begun(connection: Connection, run_id: int) -> bool:
@@ -476,9 +487,17 @@ def _begun(connection: Connection, run_id: int) -> bool:
     return connection.execute(query).first() is not None or shared_run(connection, [run_id]) is not None
 
 
-def _answers_at(connection: Connection, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], dict[str, Any]]:
-    table, found = schema.answers, dict[tuple[int, int], dict[str, Any]]()
-    for part in in_parts(places):
-        query = select(table).where(tuple_(table.c.run, table.c.item).in_(part))
-        found |= {(row["run"], row["item"]): dict(row) for row in connection.execute(query).mappings()}
+_AnswerKey = tuple[int, int, int]
+"""A stored answer's key: the numbers of its run and item, and its repetition."""
+
+
+def _answer_key(row: Mapping[Any, Any]) -> _AnswerKey:
+    return row["run"], row["item"], row["repetition"]
+
+
+def _answers_at(connection: Connection, keys: Sequence[_AnswerKey]) -> dict[_AnswerKey, dict[str, Any]]:
+    table, found = schema.answers, dict[_AnswerKey, dict[str, Any]]()
+    for part in in_parts(keys):
+        query = select(table).where(tuple_(*table.primary_key.columns).in_(part))
+        found |= {_answer_key(row): dict(row) for row in connection.execute(query).mappings()}
     return found

@@ -21,8 +21,8 @@ from pydantic import JsonValue, ValidationError
 from proctor.core import Answer, FrozenModel, InputError, Score, environment_scrubber, first_problem, replacing
 from proctor.runs import schema
 from proctor.runs.database import store_files
-from proctor.runs.leases import RunTakenError
 from proctor.runs.run_identity import same_run
+from proctor.runs.run_leases import RunTakenError
 from proctor.runs.store import Run, Store
 
 Row = tuple[Run, Answer, Sequence[Score]]

@@ -28,6 +28,7 @@ from proctor.core import (
     reader_of,
     reader_of_paths,
     refusal,
+    with_columns,
 )
 from proctor.reports import FrameLike, Record
 from proctor.shell.option_values import size_in_bytes
@@ -70,7 +71,7 @@ def load(
 
 
 def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
-    reader = reader.with_columns(origin.columns) if origin.columns else reader
+    reader = with_columns(reader, origin.columns)
     package = origin_of(reader)
     place = f"{origin.data} (read by {package})" if package else str(origin.data)
 

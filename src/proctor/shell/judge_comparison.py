@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from proctor.audits import CorrelationSettings, LeadRow, MetricScores, RatingsTable
     from proctor.core import RatingScheme
     from proctor.judges.dimensions import RatedCase
-    from proctor.judges.embedded import RatedAnswers, Recipe, Split
     from proctor.runs import Store
     from proctor.stats import Estimate, Floats
+    from proctor.tasks.mediqa_eval.methods.embedded import RatedAnswers, Recipe, Split
 
 EMBEDDED = "embedded-judge"
 
@@ -195,20 +195,20 @@ class _Comparison:
 
     @cached_property
     def recipe(self) -> "Recipe":
-        from proctor.judges.embedded import Recipe
+        from proctor.tasks.mediqa_eval.methods.embedded import Recipe
 
         return Recipe(seed=self.given["seed"])
 
     @cached_property
     def known(self) -> "tuple[RatedAnswers, ...]":
         """The rated answers. Reading takes minutes, so it is done once, when they are needed."""
-        from proctor.judges.embedded import read_rated
+        from proctor.tasks.mediqa_eval.methods.embedded import read_rated
 
         return read_rated(list(self.rated.values()))
 
     @cached_property
     def splits(self) -> "dict[str, Split]":
-        from proctor.judges.embedded import splits_of
+        from proctor.tasks.mediqa_eval.methods.embedded import splits_of
 
         return splits_of(list(self.rated.values()))
 
@@ -267,7 +267,7 @@ class _Comparison:
     def _unread(self) -> tuple[str, ...]:
         """A note if the embedded judge can't read the answers' language; empty if it can. Raises `UsageError` for its
         learning curve."""
-        from proctor.judges.embedded import LANGUAGES
+        from proctor.tasks.mediqa_eval.methods.embedded import LANGUAGES
 
         languages = sorted({rated_case.case.language for rated_case in self.rated.values()})
         if set(languages) <= set(LANGUAGES):
@@ -290,13 +290,13 @@ class _Comparison:
         return [self._kept(name, partial(made, name)) for name in (metric.name for metric in text_metrics(["all"]))]
 
     def _scores(self, name: str, tables: "Sequence[Floats]") -> "MetricScores":
-        from proctor.judges.embedded import scores_of
+        from proctor.tasks.mediqa_eval.methods.embedded import scores_of
 
         return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
 
     def _held_out(self, draw: int) -> "MetricScores":
         """Out-of-fold scores of the embedded judge, for one draw of the folds."""
-        from proctor.judges.embedded import out_of_fold
+        from proctor.tasks.mediqa_eval.methods.embedded import out_of_fold
 
         def made() -> "MetricScores":
             seed = self.recipe.seed + draw
@@ -308,7 +308,7 @@ class _Comparison:
 
     def _without_each_fold(self) -> "list[MetricScores]":
         """For each fold of the first draw, the scores of an embedded judge trained without it."""
-        from proctor.judges.embedded import leaving_each_fold
+        from proctor.tasks.mediqa_eval.methods.embedded import leaving_each_fold
 
         made: list[list[Floats]] = []
 
@@ -326,7 +326,7 @@ class _Comparison:
 
     def _folds(self, draw: int) -> dict[tuple[str, str], int]:
         """The fold of each encounter, by language and encounter."""
-        from proctor.judges.embedded import encounter_fold
+        from proctor.tasks.mediqa_eval.methods.embedded import encounter_fold
 
         return {
             (language, encounter): fold
@@ -357,7 +357,7 @@ class _Comparison:
     def _curve(self, everything: "MetricScores", settings: "CorrelationSettings") -> tuple[CurvePoint, ...]:
         """The learning curve, on the first draw of the folds."""
         from proctor.audits import leads
-        from proctor.judges.embedded import out_of_fold_from_part
+        from proctor.tasks.mediqa_eval.methods.embedded import out_of_fold_from_part
 
         def part(share: float) -> "MetricScores":
             tables = [

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
     from proctor.core import Table
     from proctor.judges.dimensions import DimensionJudge, FewShotExamples, RatedCase
-    from proctor.judges.embedded import TrainingMaterial
     from proctor.runs import PaidJudgements, Store
+    from proctor.tasks.mediqa_eval.methods.embedded import TrainingMaterial
 
 FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
 
@@ -278,8 +278,8 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
 
 
 def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
-    from proctor.judges import embedded
     from proctor.results import people_ratings, similarity_scores
+    from proctor.tasks.mediqa_eval.methods import embedded
 
     embedded.refuse_taken(out)
     scheme, rated = ratings_in(store, benchmark)
@@ -298,10 +298,9 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
 
 async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.audits import MetricScores
-    from proctor.judges import SignalReader
     from proctor.judges.dimensions import look
     from proctor.results import people_ratings, similarity_scores
-    from proctor.training import fit_pipeline
+    from proctor.tasks.mediqa_eval.methods import SignalReader, fit_pipeline
 
     media = media_at(given["media"])
     scheme, rated = ratings_in(store, benchmark, media)
@@ -336,7 +335,7 @@ def _beside_best(
 ) -> "Table":
     """Compare a judge's scores of held-out answers with the best metric on text."""
     from proctor.audits import CorrelationSettings
-    from proctor.judges.embedded import beside_best
+    from proctor.tasks.mediqa_eval.methods.embedded import beside_best
 
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
     return plain_table(
@@ -359,9 +358,9 @@ def _material(
 ) -> "TrainingMaterial":
     """The encoder and the scores that an embedded judge learns from besides ratings. Raises `InputError` for scores by
     a judge that itself learned from ratings of these encounters."""
-    from proctor.judges import embedded
     from proctor.judges.dimensions import RatedCase
     from proctor.results import scored_cases
+    from proctor.tasks.mediqa_eval.methods import embedded
 
     stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
     for name in (*stack, *([weak] if weak else [])):

@@ -37,14 +37,8 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import PaidJudgements, Store
-    from proctor.training import (
-        ClassifierRecipe,
-        GenerativePlan,
-        GrpoSettings,
-        JudgeParts,
-        TrainedClassifier,
-        TrainedGenerative,
-    )
+    from proctor.tasks.mediqa_eval.methods.classifier import ClassifierRecipe, TrainedClassifier
+    from proctor.training import GenerativePlan, GrpoSettings, JudgeParts, TrainedGenerative
 
     _Store = Store | str | Path | None
 else:
@@ -129,7 +123,8 @@ async def train_classifier_judge_async(
     scorer. Raises `InputError` if there are no ratings, for a folder of another training, and if an encounter is among
     the `audited` ones. The command is `proctor train classifier-judge`.
     """
-    from proctor.training import RunFolder, classifier_settings, train_classifier
+    from proctor.tasks.mediqa_eval.methods.classifier import classifier_settings, train_classifier
+    from proctor.training import RunFolder
 
     given, path = filled("train_classifier_judge", ClassifierOptions, options), Path(out)
     where = stored(source, benchmark)
@@ -157,7 +152,7 @@ train_classifier_judge = sync_twin(train_classifier_judge_async)
 
 
 def _recipe(given: ClassifierOptions, captioner: str) -> "ClassifierRecipe":
-    from proctor.training import ClassifierRecipe
+    from proctor.tasks.mediqa_eval.methods.classifier import ClassifierRecipe
 
     return ClassifierRecipe(
         encoders=dict(given["encoders"]),
@@ -196,10 +191,10 @@ async def _captions(
     the model fails; captions that were written are kept for the next call."""
     if not given["caption_model"]:
         return [""] * len(cases), "", None
-    from proctor.judges.classifier import write_captions
     from proctor.judges.dimensions import ClientPool
     from proctor.models import reachable
     from proctor.runs import PaidJudgements
+    from proctor.tasks.mediqa_eval.methods.classifier import write_captions
 
     if given["media"] is None:
         raise InputError("--caption-model needs the folder of the pictures: --media FOLDER")
@@ -220,8 +215,8 @@ async def _captions(
 
 def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "Store", benchmark: str) -> str:
     """Write the judge and the out-of-fold scores, if they are not there yet. Returns what was done."""
-    from proctor.judges.classifier import save_classifier
     from proctor.runs import add_recorded_scores
+    from proctor.tasks.mediqa_eval.methods.classifier import save_classifier
 
     assert trained.manifest is not None  # noqa: S101 - asked before
     judge = path / "judge"
@@ -285,7 +280,7 @@ def _classifier_notes(
     cases: "Sequence[RatedCase]",
     paid: "PaidJudgements | None",
 ) -> tuple[str, ...]:
-    from proctor.judges.classifier import CUT_RULE
+    from proctor.tasks.mediqa_eval.methods.classifier import CUT_RULE
 
     notes = [
         f"{language}: cut inputs: {', '.join(parts)}. {CUT_RULE}"

@@ -7,10 +7,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.core import BENCHMARKS, InputError, UsageError, Verified, VerifiedFigure, count_of, reader_at, reader_of
+from proctor.core import (
+    BENCHMARKS,
+    PUBLISHED_FIGURES,
+    InputError,
+    UsageError,
+    Verified,
+    VerifiedFigure,
+    count_of,
+    reader_at,
+    reader_of,
+)
 from proctor.reports import FrameLike, Record
 from proctor.shell.benchmarks import excerpts_as, media_at, recalled
 from proctor.shell.options import ReproduceOptions, filled, listed
@@ -283,28 +294,22 @@ def verify(
     if not root.is_dir():
         raise InputError(root, found="no such folder", expected="a folder with recorded answers")
     named = [benchmarks] if isinstance(benchmarks, str) else list(benchmarks)
-    chosen = named or [name for name in BENCHMARKS.names() if _verifies(name)]
+    chosen = named or PUBLISHED_FIGURES.names()
     figures: list[tuple[str, VerifiedFigure]] = []
     missing: list[str] = []
     for number, name in enumerate(chosen, start=1):
-        reader = reader_of(name)
-        if reader.verified_files is None:
+        reader_of(name)
+        published = PUBLISHED_FIGURES.of(name)
+        if published is None:
             raise InputError("benchmark", found=repr(name), expected="one with published figures")
-        place = _folder_of(root, reader.verified_files)
+        place = _folder_of(root, published.files)
         if place is None:
             missing.append(name)
         else:
-            figures += [(name, one) for one in wait_for(lambda reader=reader, place=place: reader.verify(place))]  # type: ignore[misc]
+            figures += [(name, one) for one in wait_for(partial(published.verify, place))]
         if on_change is not None:
             on_change(number, len(chosen))
     return VerificationTable(tuple(figures), tuple(missing))
-
-
-def _verifies(name: str) -> bool:
-    try:
-        return reader_of(name).verified_files is not None
-    except InputError:
-        return False
 
 
 def _folder_of(root: Path, needed: Sequence[str]) -> Path | None:
@@ -314,4 +319,4 @@ def _folder_of(root: Path, needed: Sequence[str]) -> Path | None:
 
 
 def _files(name: str) -> str:
-    return ", ".join(reader_of(name).verified_files or ())
+    return ", ".join(PUBLISHED_FIGURES.get(name).files)

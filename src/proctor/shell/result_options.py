@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.core import FailedPolicy, InputError, PluginReport, is_file_address, reader_or_default
+from proctor.core import FailedPolicy, InputError, PluginReport, is_file_address
 from proctor.shell.options import ResultOptions, filled, listed
 from proctor.shell.stores import Stored, StoredRuns, stored
 
@@ -22,20 +22,22 @@ def official_summary(
 ) -> PluginReport:
     """The summary of every run as the benchmark's own program computes it ("official"), or "corrected". Raises
     `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
+    from proctor.results import OFFICIAL_SUMMARIES
+
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
         raise InputError("The figures of --protocol official have two levels as they are. Leave --two-level out.")
     if given["metrics"]:
         raise InputError("--protocol prints one summary as a whole. Leave --metric out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])
-    reader = reader_or_default(where.store.card(where.benchmark).read_by).called(where.benchmark)
-    if protocol not in reader.protocols:
+    program = OFFICIAL_SUMMARIES.of(where.store.card(where.benchmark).read_by)
+    known = () if program is None else tuple(program.protocols)
+    if program is None or protocol not in known:
         own = f"{where.benchmark} has no summary of its own, so leave it out"
-        known = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[
-            len(reader.protocols)
-        ]
-        raise InputError(f"--protocol {protocol!r} does not fit: {known}.")
-    return reader.official_summary(where.store, options_of(where, given), corrected=protocol == "corrected")
+        advice = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[len(known)]
+        raise InputError(f"--protocol {protocol!r} does not fit: {advice}.")
+    chosen = options_of(where, given)
+    return program.official_summary(where.store, where.benchmark, chosen, corrected=protocol == "corrected")
 
 
 def metric_names(given: Any) -> tuple[str, ...]:

@@ -93,11 +93,11 @@ class Arranged:
 
     def _seen_before(self, items: Sequence[Item]) -> list[str]:
         """Warnings about media that local weights were trained on."""
-        from proctor.models import seen_media
+        from proctor import models
 
         told = []
         for client in self.access.opened:
-            seen = seen_media(client.name.partition(":")[2]) if client.spec.is_local else None
+            seen = models.seen_media(client.name.partition(":")[2]) if client.spec.is_local else None
             if seen is None or not seen.trained | seen.chosen:
                 continue
             of = {item.id: {self.library.identity(medium.source) for medium in item.media} for item in items}
@@ -151,12 +151,12 @@ class PreparedRun:
 
     def _cost(self, outcome: Outcome) -> list[str]:
         """What this call cost, and what each run will cost that is not complete."""
-        from proctor.reports import cost_lines
-        from proctor.results import load_items, run_costs
-
         usage, loaded = outcome.tally.usage, self.arranged.benchmark
         if not usage.requests:
             return []
+        from proctor.reports import cost_lines
+        from proctor.results import load_items, run_costs
+
         cost = "unknown (no price is known: --price)" if usage.cost_usd is None else dollars(usage.cost_usd)
         tokens = f"{thousands(usage.input_tokens)} tokens in, {thousands(usage.output_tokens)} out"
         items = load_items(self.store, self.store.card(loaded.name), all_items=self.arranged.plan.all_items)

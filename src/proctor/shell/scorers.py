@@ -343,7 +343,7 @@ def ratings_in(
 def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> None:
     """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too
     good."""
-    from proctor.judges.embedded import TRAINED_ON
+    from proctor.judges.dimensions import TRAINED_ON
     from proctor.results import judgements_behind
 
     for name in scorers:
@@ -406,16 +406,19 @@ def score_predictions(
     """Score a file of predictions against a file of references, without a store or a model. `options` are those of
     `FileScoring` and the benchmark's own weights. Raises `InputError` for a benchmark that takes no files of
     predictions. The command is `proctor score BENCHMARK PREDICTIONS`."""
-    reader = BENCHMARKS.get(benchmark)
-    if not reader.prediction_weights:
+    from proctor.metrics import PREDICTION_REPORTS
+
+    BENCHMARKS.get(benchmark)
+    scorer = PREDICTION_REPORTS.of(benchmark)
+    if scorer is None:
         expected = "no file: import it (proctor import) and score the store"
         raise InputError(predictions, f"benchmark {benchmark!r}", found="a file of predictions", expected=expected)
     if references is None:
         raise UsageError("A file of predictions needs its references. Give their file: --references FILE")
     given = dict(options or {})
-    weights = {name: float(given.pop(name)) for name in reader.prediction_weights if name in given}
+    weights = {name: float(given.pop(name)) for name in scorer.weights if name in given}
     how = checked(FileScoring, **given)
-    return reader.prediction_report(
+    return scorer.prediction_report(
         Path(predictions),
         Path(references),
         weights=weights,

@@ -16,17 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from proctor.core import (
-    BENCHMARKS,
-    InputError,
-    ProctorError,
-    benchmark_path,
-    output_file,
-    reader_at,
-    reader_of,
-    reader_of_paths,
-    when_gone,
-)
+from proctor import core
+from proctor.core import BENCHMARKS, InputError, ProctorError, benchmark_path, reader_of
 from proctor.shell.options import listed
 
 if TYPE_CHECKING:
@@ -110,8 +101,9 @@ class Stored:
         if data is not None:
             with suppress(ProctorError):  # they are gone, or can't be read any more
                 named = self.benchmark in BENCHMARKS.names()
-                known = (reader_of(self.benchmark) if named else reader_at(Path(data))).question_files(Path(data))
-        return output_file(out, kinds, (*store_files(self.store.shown), *known, *read))
+                reader = reader_of(self.benchmark) if named else core.reader_at(Path(data))
+                known = core.question_files(reader, Path(data))
+        return core.output_file(out, kinds, (*store_files(self.store.shown), *known, *read))
 
 
 def open_store(store: Store | str | Path | None = None, *, create: bool = True) -> Store:
@@ -124,7 +116,7 @@ def open_store(store: Store | str | Path | None = None, *, create: bool = True) 
     if store == IN_MEMORY:
         folder = tempfile.mkdtemp(prefix="proctor-")
         made = Store(Path(folder) / "memory.db")
-        when_gone(made, shutil.rmtree, folder, ignore_errors=True)
+        core.when_gone(made, shutil.rmtree, folder, ignore_errors=True)
         return made
     named = store or os.environ.get("PROCTOR_STORE")
     if not (named or create or Path(DEFAULT_STORE).exists()):
@@ -181,7 +173,10 @@ def name_in(store: Store, benchmark: str) -> str:
     if benchmark in {"", *store.benchmark_names()}:
         return benchmark
     path = benchmark_path(benchmark)
-    known = {name: _places(store.card(name).folders.get("data")) for name in store.benchmark_names()}
+    data = {name: store.card(name).folders.get("data") for name in store.benchmark_names()}
+    if path is not None and (same := [name for name, place in data.items() if place and Path(place) == path.resolve()]):
+        return same[0]
+    known = {name: _places(place) for name, place in data.items()}
     if path is None:
         called = [
             name for name, places in known.items() if benchmark in {word for one in places for word in _words(one)}
@@ -201,7 +196,10 @@ def _places(data: str | None) -> list[Path]:
         return []
     place = Path(data)
     with suppress(ProctorError, OSError):  # they are gone, or can't be read any more
-        return [place, *(file.resolve() for file in reader_of_paths().question_files(place) if file.suffix != ".yaml")]
+        return [
+            place,
+            *(file.resolve() for file in core.reader_of_paths().question_files(place) if file.suffix != ".yaml"),
+        ]
     return [place]
 
 

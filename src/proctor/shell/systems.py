@@ -64,10 +64,10 @@ class ModelAccess:
 
     async def check_servers(self) -> None:
         """Raises `ConfigurationError` if a server can't be reached, before anything is paid or written."""
+        if self.batch is not None or not self.opened:
+            return
         from proctor.models import reachable
 
-        if self.batch is not None:
-            return
         await reachable(url for client in self.opened for url in client.servers)
 
     @asynccontextmanager
@@ -110,15 +110,13 @@ def build_systems(
     Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
     do not fit together.
     """
-    from proctor.systems import SYSTEMS, Renamed
+    from proctor.systems import Renamed
 
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
         raise UsageError("Nothing to ask. Give --system NAME (proctor list systems) or --model PROVIDER:NAME.")
-    for given, what in ((systems, "--system"), (models, "--model")):
-        twice = next((one for one in given if list(given).count(one) > 1), None)
-        if twice is not None:
-            raise UsageError(f"{what} {twice} is given twice: give each once.")
+    _refuse_twice("--system", systems)
+    _refuse_twice("--model", models)
     systems = [_in_file(one) for one in systems]
     methods = [one for one in systems if _asks(one)]
     if name and len(systems) + len(models) != 1 and not methods:
@@ -126,19 +124,38 @@ def build_systems(
     if methods or not models:
         _refuse_wording(options)
     if methods:
-        if len(systems) > 1:
-            named = ", ".join(one if isinstance(one, str) else str(getattr(one, "name", one)) for one in systems)
-            raise InputError(f"{named} can't be asked together. Give one method alone.")
+        _refuse_beside(systems)
         method = _method(methods[0], access.clients(models), options)
         return [Renamed(method, name) if name else method]
     own = options["options"]
-    if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
-        raise InputError(f"--option {', '.join(own)} belongs to one named system. Give that alone: --system NAME")
+    if own:
+        _refuse_unnamed(systems[0] if len(systems) == 1 and not models else None, own)
     built = [_system(system, name, seed, own) for system in systems]
     if models:
         built += _of_models(benchmark, options, access.clients(models), items)
     _check_names(built)
     return built if models else _without_settings(built, options)
+
+
+def _refuse_twice(option: str, given: Sequence[object]) -> None:
+    twice = next((one for one in given if list(given).count(one) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{option} {twice} is given twice: give each once.")
+
+
+def _refuse_beside(systems: Sequence[SystemLike]) -> None:
+    """Raises `InputError` for other systems beside a method."""
+    if len(systems) > 1:
+        named = ", ".join(one if isinstance(one, str) else str(getattr(one, "name", one)) for one in systems)
+        raise InputError(f"{named} can't be asked together. Give one method alone.")
+
+
+def _refuse_unnamed(alone: SystemLike | None, options: Mapping[str, Any]) -> None:
+    """Raises `InputError` for options of a system, unless it is the only one and given by name."""
+    from proctor.systems import SYSTEMS
+
+    if not (isinstance(alone, str) and alone in SYSTEMS.names()):
+        raise InputError(f"--option {', '.join(options)} belongs to one named system. Give that alone: --system NAME")
 
 
 def _in_file(given: SystemLike) -> SystemLike:

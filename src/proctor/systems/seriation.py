@@ -211,9 +211,6 @@ def learned(solved: Iterable[tuple[str, bytes, bytes]]) -> LearnedStart:
     return LearnedStart(votes)
 
 
-DIRECTED = "seriation-directed"
-"""The name of the system with a stated or learned direction."""
-
 VERSION = "3"
 """Changes whenever the same frames may give another answer."""
 
@@ -237,6 +234,7 @@ class Seriation:
     begins with the end that is given earlier (no knowledge: the direction stays at chance), `"plainer"` with the end
     with less detail (things are brought in), `"busier"` with the other one; `prior` learns it from solved instances, see
     `LearnedStart`. Without one frame for each label, or with equal frames (black ones), it answers by a seeded guess.
+    It is named `seriation`, with a direction `seriation[plainer]`, `seriation[busier]` or `seriation[learned]`.
     `Answer.extra` is `{"evidence": "pixels", "length": …, "exact": …, "start": …}` (length of the path, 1 being the mean
     of all pairs) or `{"evidence": "guess", "because": …}`.
     """
@@ -246,7 +244,8 @@ class Seriation:
         self._prior = prior
         self._seed = seed
         self._guess = RandomGuess(seed)
-        self.name = "seriation" if start == "given" and prior is None else DIRECTED
+        direction = start if prior is None else "learned"
+        self.name = "seriation" if direction == "given" else f"seriation[{direction}]"
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -302,17 +301,16 @@ def _together(*tables: NDArray[np.float64]) -> NDArray[np.float64]:
     return mean
 
 
-def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: str = "seriation") -> Seriation:
+def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0) -> Seriation:
     """Frames strung together by how alike they are; which end comes first is not known, or said by an option.
 
     `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it
-    from solved instances. Under its former name `seriation-directed` it requires one of these options. Raises
-    `ConfigurationError`.
+    from solved instances. Raises `ConfigurationError` for both.
     """
     need_extra("vision", "seriation", "cv2")
-    chosen = read_options(name, SeriationOptions, options)
-    if (chosen.start is not None and chosen.learn is not None) or (name == DIRECTED and chosen == SeriationOptions()):
-        raise ConfigurationError(f"{name}: expected one of the options start and learn")
+    chosen = read_options("seriation", SeriationOptions, options)
+    if chosen.start is not None and chosen.learn is not None:
+        raise ConfigurationError("seriation: expected one of the options start and learn")
     if chosen.learn is None:
         return Seriation(seed=seed, start=chosen.start or "given")
     solved = Demonstrations(Path(chosen.learn)).all()
@@ -327,8 +325,3 @@ def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: st
             for demonstration in solved
         ),
     )
-
-
-def build_directed(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0) -> Seriation:
-    """The former name of `seriation` with an option that says which end comes first."""
-    return build(options, seed, DIRECTED)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
         rehearse_answerer,
         train_answerer,
     )
-    from proctor.training.classifier import TrainedClassifier, classifier_settings, shuffled_ratings, train_classifier
-    from proctor.training.classifier_epochs import ClassifierRecipe
     from proctor.training.fine_tuning import (
         ChatExample,
         LoraSettings,
@@ -35,18 +33,24 @@ if TYPE_CHECKING:
         train_generative,
     )
     from proctor.training.grpo import GrpoSettings
-    from proctor.training.held_out import HeldOutAgreement, encounter_folds, held_out_agreement, refuse_leaks
+    from proctor.training.held_out import (
+        HeldOutAgreement,
+        encounter_folds,
+        held_out_agreement,
+        refuse_constant,
+        refuse_leaks,
+        shuffled_ratings,
+    )
     from proctor.training.parity import check_run, export_run
-    from proctor.training.pipeline import fit_pipeline
     from proctor.training.run_folder import CheckpointEvaluation, RunFolder
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "PICTURES", "AnswererRehearsal", "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe",
+    "PICTURES", "AnswererRehearsal", "AnswererTraining", "ChatExample", "CheckpointEvaluation",
     "GenerativePlan", "GrpoSettings", "HeldOutAgreement", "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer",
-    "TrainedClassifier", "TrainedGenerative", "check_run", "classifier_settings", "data_hash", "encounter_folds",
-    "export_run", "fine_tune", "fit_pipeline", "held_out_agreement", "judge_card", "majority", "measure", "merge",
-    "part_encounters", "refuse_leaks", "rehearse", "rehearse_answerer", "shuffled_ratings", "train_answerer",
-    "train_classifier", "train_generative", "with_adapter",
+    "TrainedGenerative", "check_run", "data_hash", "encounter_folds",
+    "export_run", "fine_tune", "held_out_agreement", "judge_card", "majority", "measure", "merge",
+    "part_encounters", "refuse_constant", "refuse_leaks", "rehearse", "rehearse_answerer", "shuffled_ratings", "train_answerer",
+    "train_generative", "with_adapter",
 ]  # fmt: skip

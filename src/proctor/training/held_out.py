@@ -4,6 +4,7 @@ from."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict
 
@@ -159,6 +160,17 @@ def held_out_agreement(
         reasons = (f"{row.dimension}: {row.reason}" for row in rows if row.reason)
         missing = max(row.missing for row in rows)
         found += [_agreement(average(sampled), cells[0], "", missing, next(reasons, "")), *rows]
+    return found
+
+
+def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
+    """The same answers with ratings permuted within each language, so that nothing can be learned."""
+    found = list(rated)
+    for language in dict.fromkeys(rated_case.case.language for rated_case in rated):
+        places = [k for k, one in enumerate(rated) if one.case.language == language]
+        order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(places))
+        for place, other in zip(places, order.tolist(), strict=True):
+            found[place] = replace(rated[places[other]], case=rated[place].case)
     return found
 
 

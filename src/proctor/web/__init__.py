@@ -32,22 +32,13 @@ if TYPE_CHECKING:
         reassign_work,
         sheet_for,
     )
-    from proctor.web.schema import (
-        ACCOUNT_TABLES,
-        REVIEW_TABLES,
-        ROLES,
-        StoredTables,
-        new_token,
-        one_at_a_time,
-        prepare_accounts,
-        utc_text,
-    )
+    from proctor.web.schema import ACCOUNT_TABLES, REVIEW_TABLES, ROLES, new_token, prepare_accounts, utc_text
     from proctor.web.server import serve
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
     from proctor.web.settings import is_address, review_accounts
     from proctor.web.site import Listening, Site, bound, private_store, signing_key
     from proctor.web.stores import SiteStore, site_store
-    from proctor.web.trail import first_fault, newest_change
+    from proctor.web.trail import first_fault, newest_change, pseudonym_of
     from proctor.web.trail import head as trail_head
     from proctor.web.trail import record as record_change
     from proctor.web.uploads import NoRoomError, Upload, receive_upload, remove_unfinished
@@ -56,11 +47,11 @@ else:
 
 __all__ = [
     "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsPlace", "BusyError", "InvitationLink",
-    "Listening", "NoRoomError", "Site", "SiteStore", "StoredTables", "StudyUpdate", "TrailReport", "Upload",
+    "Listening", "NoRoomError", "Site", "SiteStore", "StudyUpdate", "TrailReport", "Upload",
     "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role", "confirm",
     "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault", "invite_person",
-    "is_address", "new_token", "newest_change", "one_at_a_time", "open_review", "page", "people_table",
-    "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores", "read_trail", "reassign_work",
+    "is_address", "new_token", "newest_change", "open_review", "page", "people_table",
+    "prepare_accounts", "private_store", "progress_tables", "pseudonym_of", "ratings_to_scores", "read_trail", "reassign_work",
     "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve", "sheet_for",
     "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
 ]  # fmt: skip

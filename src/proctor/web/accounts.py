@@ -37,7 +37,7 @@ from proctor.web.schema import (
 )
 from proctor.web.stores import SiteStore
 from proctor.web.strings import languages
-from proctor.web.trail import first_fault, head, record
+from proctor.web.trail import first_fault, head, record, shown_entries
 
 INVITATION = timedelta(days=7)
 LEAST_PASSWORD, MOST_PASSWORD = 12, 200
@@ -64,20 +64,7 @@ def account_name(text: str) -> str:
     >>> account_name(" Anna.Meier "), account_name("\uff21nna"), account_name("\ufb01ona")
     ('anna.meier', 'anna', 'fiona')
     """
-    return _checked_name(_folded(text), text)
-
-
-def former_account_name(text: str) -> str:
-    """The name as earlier versions stored it, which let only case and Unicode composition (NFC) make no difference.
-    Raises `InputError` for an invalid name."""
-    return _checked_name(unicodedata.normalize("NFC", text.strip().casefold()), text)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.strip()).casefold())
-
-
-def _checked_name(name: str, text: str) -> str:
+    name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.strip()).casefold())
     if not _NAME.fullmatch(name):
         raise InputError("name", found=repr(text[:80]), expected="letters, digits and . @ + - _, at most 80")
     return name
@@ -90,7 +77,7 @@ def add_account(
     somebody registers."""
     kept = account_name(name)
     taken = InputError("name", found=f"{kept!r}, which there is already", expected="a new name")
-    if kept in map(_folded, connection.execute(select(accounts.c.name)).scalars()):  # also of a former name
+    if account_row(connection, name) is not None:
         raise taken
     values = {
         "name": kept,
@@ -128,13 +115,9 @@ def find_account(connection: Connection, name: str) -> RowMapping:
 
 
 def account_row(connection: Connection, name: str) -> RowMapping | None:
-    """The account with this name, as older versions stored it or as it is stored now; None where there is none. Raises
-    `InputError` for an invalid name."""
-    for kept in dict.fromkeys((former_account_name(name), account_name(name))):
-        row = connection.execute(select(accounts).where(accounts.c.name == kept)).mappings().first()
-        if row is not None:
-            return row
-    return None
+    """The account with this name; None where there is none. Raises `InputError` for an invalid name."""
+    query = select(accounts).where(accounts.c.name == account_name(name))
+    return connection.execute(query).mappings().first()
 
 
 def account_names(connection: Connection, ids: Sequence[int]) -> list[str]:
@@ -240,7 +223,7 @@ def _change(connection: Connection, account: RowMapping, changed: Changed, actio
 
 
 def _subject(account: RowMapping) -> str:
-    return f"account {account['id']} ({account['name']})"
+    return f"account {account['pseudonym']}"
 
 
 def _role(role: str) -> Role:
@@ -380,22 +363,18 @@ class TrailReport:
 
 def read_trail(place: AccountsPlace) -> TrailReport:
     """Who changed what, with each entry checked."""
-    query = (
-        select(trail, accounts.c.name)
-        .join(accounts, accounts.c.id == trail.c.account, isouter=True)
-        .order_by(trail.c.id)
-    )
+    query = select(trail).order_by(trail.c.id)
     with one_connection(place.opened(False), reading=True) as connection:
         rows = [
             (
-                row.id,
-                row.at,
-                row.name or "",
-                row.action,
-                row.subject,
-                json.dumps(row.detail, ensure_ascii=False) if row.detail else "",
+                entry.id,
+                entry.at,
+                entry.by,
+                entry.action,
+                entry.subject,
+                json.dumps(entry.detail, ensure_ascii=False) if entry.detail else "",
             )
-            for row in connection.execute(query)
+            for entry in shown_entries(connection, connection.execute(query).mappings())
         ]
         entries = Table("", columns(">entry", "at", "by", "action", "subject", "detail"), tuple(rows))
         return TrailReport(entries, first_fault(connection), head(connection))

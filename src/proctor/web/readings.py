@@ -298,12 +298,7 @@ def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at
         sent = save.revision == before.revision - 1 or (own is not None and save.number == own.number)
         if before.sealed is not None or sent:
             return before  # this save was stored before
-    if known.sealed is not None:
-        raise ConflictError(before, "the reading is sealed")
-    if own is not None and save.number <= own.number:
-        raise ConflictError(before, "a later save of the same page came first")
-    if save.revision != known.revision and (own is None or save.revision > known.revision):
-        raise ConflictError(before, "another window has saved since")
+    _refuse_conflict(before, known, own, save)
     former = None if before is None else opened.form.read(opened.body, before.payload)
     unready = opened.form.unready(opened.body, former, said)
     if unready:
@@ -324,6 +319,17 @@ def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at
     action = "submit order" if opened.form.submits_order(former, said) else "save draft"
     record(connection, at, account, action, f"item {opened.id}", detail)
     return MyReading(payload, comment, seconds, revision, None, last)
+
+
+def _refuse_conflict(before: MyReading | None, known: MyReading, own: LastSave | None, save: Save) -> None:
+    """Raises `ConflictError` for a save that does not start from the reading as it is `known`; `own` is the last save of
+    the same page."""
+    if known.sealed is not None:
+        raise ConflictError(before, "the reading is sealed")
+    if own is not None and save.number <= own.number:
+        raise ConflictError(before, "a later save of the same page came first")
+    if save.revision != known.revision and (own is None or save.revision > known.revision):
+        raise ConflictError(before, "another window has saved since")
 
 
 def _words(text: str, what: str) -> str:

@@ -9,14 +9,12 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from proctor.core import InputError
-from proctor.runs import id_column, reading, shown_url, store_meta, time_column
+from proctor.runs import StoredTables, id_column, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -158,7 +156,7 @@ trail = sa.Table(
     metadata,
     id_column(),
     time_column("at"),
-    _account(nullable=True),
+    sa.Column("person", sa.String(40)),  # the pseudonym; null: the shell, or nobody (readings that agree)
     sa.Column("action", sa.String(40), nullable=False),
     sa.Column("subject", sa.Text, nullable=False),
     sa.Column("detail", sa.JSON, nullable=False),
@@ -208,73 +206,8 @@ join accounts on accounts.id = readings.account or (
 )
 """
 
-_REFUSE = """
-create or replace function proctor_lasting() returns trigger language plpgsql as
-$$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
-"""
-
-
-@dataclass(frozen=True)
-class StoredTables:
-    """Tables beside a store's own, whose version is in the store's `meta` under `key`. Triggers protect the rows of the
-    tables in `lasting` from change and deletion, always or under a condition (SQL, of the row `old`); `views` are SQL.
-    Stores of the `former` versions get the tables and columns that are new, and the present version.
-    """
-
-    what: str
-    key: str
-    version: int
-    tables: tuple[sa.Table, ...]
-    lasting: tuple[tuple[str, str], ...] = ()
-    views: tuple[str, ...] = ()
-    former: tuple[int, ...] = ()
-
-    def prepare(self, engine: sa.Engine) -> None:
-        """Creates missing tables and missing newer columns. Raises `InputError` where a newer Proctor wrote them."""
-        with reading(engine) as connection:
-            if self._stored(connection) == str(self.version) and self._are_complete(connection):
-                return
-        with engine.begin() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
-            if self._stored(connection) is not None:
-                self._create(connection)
-                _add_new_columns(connection, self.tables)
-                present = sa.update(store_meta).where(store_meta.c.key == self.key)
-                connection.execute(present.values(value=str(self.version)))
-                return
-            self._create(connection)
-            for statement in (*self.views, *_triggers(connection, self.lasting)):
-                connection.execute(sa.text(statement))
-            connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
-
-    def are_in(self, engine: sa.Engine) -> bool:
-        """Whether a store has these tables. Raises `InputError` where a newer Proctor wrote them."""
-        with reading(engine) as connection:
-            return self._stored(connection) is not None
-
-    def _create(self, connection: sa.Connection) -> None:
-        self.tables[0].metadata.create_all(connection, tables=self.tables)
-
-    def _are_complete(self, connection: sa.Connection) -> bool:
-        """Whether the tables and columns that are newer than the store are there, too."""
-        known = set(sa.inspect(connection).get_table_names())
-        return known.issuperset(table.name for table in self.tables) and not _new_columns(connection, self.tables)
-
-    def _stored(self, connection: sa.Connection) -> str | None:
-        """The version that is stored; None where there are no tables yet."""
-        version = connection.execute(sa.select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
-        if version is not None and version not in map(str, (self.version, *self.former)):
-            raise InputError(
-                shown_url(str(connection.engine.url)),
-                found=f"{self.what} of version {version[:20]}",
-                expected=f"version {self.version}: update Proctor to open it",
-            )
-        return None if version is None else str(version)
-
-
 ACCOUNT_TABLES = StoredTables(
-    "accounts", "accounts_version", 1, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
+    "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
 )
 """The tables of every site."""
 
@@ -289,32 +222,15 @@ REVIEW_TABLES = StoredTables(
 """A review's own tables."""
 
 
-def _new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> list[sa.Column[object]]:
-    """Columns that are newer than the stored tables. They are nullable, so that an older Proctor can go on, too."""
-    inspector = sa.inspect(connection)
-    known = {table.name: {found["name"] for found in inspector.get_columns(table.name)} for table in tables}
-    return [column for table in tables for column in table.columns if column.name not in known[table.name]]
-
-
-def _add_new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> None:
-    for new in _new_columns(connection, tables):
-        kind = new.type.compile(connection.dialect)
-        connection.execute(sa.text(f"alter table {new.table.name} add column {new.name} {kind}"))
-
-
 def prepare_accounts(engine: sa.Engine) -> None:
-    """Creates the tables of accounts and the trail where they are missing.
-
-    Raises `InputError` where a newer Proctor wrote them.
-    """
+    """Creates the tables of accounts and the trail where they are missing. Raises `InputError` for those of another
+    version."""
     ACCOUNT_TABLES.prepare(engine)
 
 
 def prepare(engine: sa.Engine) -> None:
-    """Creates a review's tables, view and triggers where they are missing.
-
-    Raises `InputError` where a newer Proctor wrote them.
-    """
+    """Creates a review's tables, view and triggers where they are missing. Raises `InputError` for those of another
+    version."""
     prepare_accounts(engine)
     REVIEW_TABLES.prepare(engine)
 
@@ -327,13 +243,6 @@ def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.C
             yield connection
     finally:
         engine.dispose()
-
-
-def one_at_a_time(connection: sa.Connection, what: str) -> None:
-    """Waits until no other transaction that does the same is under way, so that what is read stays true until it is
-    written. SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("select pg_advisory_xact_lock(hashtext(:what))"), {"what": f"proctor {what}"})
 
 
 def utc_text(at: datetime) -> str:
@@ -353,30 +262,3 @@ def new_token() -> str:
 def token_hash(token: str) -> str:
     """The hash by which a secret is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _triggers(connection: sa.Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
-    if connection.dialect.name == "postgresql":
-        return [
-            *([_REFUSE] if lasting else []),
-            *(_postgres_trigger(name, condition) for name, condition in lasting),
-            *(
-                f"create or replace trigger {name}_stay_whole before truncate on {name} "
-                "execute function proctor_lasting()"
-                for name, _ in lasting
-            ),
-        ]
-    return [
-        f"create trigger if not exists {name}_stay_on_{change} before {change} on {name} "
-        f"{f'when {condition} ' if condition else ''}begin select raise(abort, 'rows of {name} stay as they are'); end"
-        for name, condition in lasting
-        for change in ("update", "delete")
-    ]
-
-
-def _postgres_trigger(name: str, condition: str) -> str:
-    when = f"when ({condition}) " if condition else ""
-    return (
-        f"create or replace trigger {name}_stay before update or delete on {name} "
-        f"for each row {when}execute function proctor_lasting()"
-    )

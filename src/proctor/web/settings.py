@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from sqlalchemy import Engine
 
 from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
-from proctor.web.accounts import AccountsPlace, former_account_name
+from proctor.web.accounts import AccountsPlace, account_name
 from proctor.web.forms import FORMS, RatedDimension
 from proctor.web.schema import Role, prepare
 from proctor.web.stores import SiteStore, site_store
@@ -45,7 +45,7 @@ StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")
 
 def _account(name: str) -> str:
     try:
-        return former_account_name(name)
+        return account_name(name)
     except InputError as error:
         raise ValueError(str(error)) from error
 

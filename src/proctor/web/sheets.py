@@ -256,24 +256,32 @@ def _payload(
     given: dict[str, Any]
     if form.name == "question":
         names = form.checks(opened.body)  # type: ignore[attr-defined]
-        checks = {name: _flag(cells[name], file, row, name) for name in names if cells.get(name)}
-        decision = cells.get("decision", "").lower()
-        if decision == "edit":
-            raise _wrong(file, row, "decision", "edit", "accept or reject: a question is edited in the browser")
-        given = {"decision": decision, "checks": checks, "reason": cells.get("reason", "")}
+        given = _question(names, cells, file, row)
     elif form.name == "presence":
-        flags = {name: _flag(cells[name], file, row, name) for name in opened.body.classes if cells.get(name)}
-        if flags and len(flags) < len(opened.body.classes):
-            empty = next(name for name in opened.body.classes if name not in flags)
-            raise _wrong(file, row, empty, "", "yes or no in every column, or in none")
-        present = [name for name, there in flags.items() if there]
-        given = {"present": present, "nothing": bool(flags) and not present}
+        given = _presence(opened.body.classes, cells, file, row)
     elif form.name == "rating":
         names = [dimension.name for dimension in opened.body.dimensions]
         given = {"scores": {name: _number(cells[name], file, row, name) for name in names if cells.get(name)}}
     else:
         given = {"choice": cells.get("choice", "").lower(), "reason": cells.get("reason", "")}
     return {name: value for name, value in given.items() if value}
+
+
+def _question(checks: Sequence[str], cells: Mapping[str, str], file: Path, row: TableRow) -> dict[str, Any]:
+    flags = {name: _flag(cells[name], file, row, name) for name in checks if cells.get(name)}
+    decision = cells.get("decision", "").lower()
+    if decision == "edit":
+        raise _wrong(file, row, "decision", "edit", "accept or reject: a question is edited in the browser")
+    return {"decision": decision, "checks": flags, "reason": cells.get("reason", "")}
+
+
+def _presence(classes: Sequence[str], cells: Mapping[str, str], file: Path, row: TableRow) -> dict[str, Any]:
+    flags = {name: _flag(cells[name], file, row, name) for name in classes if cells.get(name)}
+    if flags and len(flags) < len(classes):
+        empty = next(name for name in classes if name not in flags)
+        raise _wrong(file, row, empty, "", "yes or no in every column, or in none")
+    present = [name for name, there in flags.items() if there]
+    return {"present": present, "nothing": bool(flags) and not present}
 
 
 def _flag(cell: str, file: Path, row: TableRow, column: str) -> bool:

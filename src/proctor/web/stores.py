@@ -14,8 +14,6 @@ from proctor.web.schema import ACCOUNT_TABLES
 from proctor.web.site import private_store
 
 STORE_VARIABLE = "PROCTOR_STORE"
-FORMER_VARIABLES = ("PROCTOR_REVIEW_STORE", "PROCTOR_CHALLENGE_STORE")
-"""Former names of `STORE_VARIABLE`, which still count for the site that they name, and more than that one."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +95,8 @@ class SiteStore:
 
 
 def site_store(what: str, folder: Path, settings: str, own: str, given: str | None) -> SiteStore:
-    """The store of a site: what was `given` as an option, else the environment's (`former_variable`, `STORE_VARIABLE`),
-    else its `own`."""
+    """The store of a site: what was `given` as an option, else the environment's (`STORE_VARIABLE`), else its
+    `own`."""
     if given:
         return SiteStore(what, folder, settings, own, given, "--store")
-    source = former_variable(what) or STORE_VARIABLE
-    return SiteStore(what, folder, settings, own, os.environ.get(source, ""), source)
-
-
-def former_variable(what: str) -> str:
-    """The former name of `STORE_VARIABLE` that is set and counts for this kind of site; "" for none. For a challenge both
-    do: some commands asked for one, and some for the other."""
-    review, challenge = FORMER_VARIABLES
-    names = (challenge, review) if what == "challenge" else (review,)
-    return next((name for name in names if os.environ.get(name)), "")
+    return SiteStore(what, folder, settings, own, os.environ.get(STORE_VARIABLE, ""), STORE_VARIABLE)

@@ -12,11 +12,12 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from proctor.core import InputError, content_hash, generator
+from proctor.runs import one_at_a_time
 from proctor.web.progress import my_work
-from proctor.web.schema import accounts, assignments, one_at_a_time, studies, study_items, versions
+from proctor.web.schema import accounts, assignments, studies, study_items, versions
 from proctor.web.settings import REVIEW_FILE, StudyPlan, StudySettings
 from proctor.web.sources import NewItem
-from proctor.web.trail import record
+from proctor.web.trail import person_subject, record
 
 _IMPORTED = "import"
 """Why a version was made: from the study's source. The hash of its content follows."""
@@ -317,5 +318,5 @@ def reassign(connection: Connection, study: str, account: int, plan: StudyPlan, 
         load[chosen] += 1
         tally["passed_on"] += 1
     if tally["passed_on"] or tally["gold"]:
-        record(connection, at, None, "reassign", f"account {account}", {"study": study, **tally})
+        record(connection, at, None, "reassign", person_subject(connection, account), {"study": study, **tally})
     return ReassignmentTally(**tally)

@@ -94,6 +94,7 @@ def _reserved(folder: Path, needed: int, keep_free: int) -> tuple[int, Path]:
         if _free_bytes(folder) - _outstanding(folder) < needed + keep_free:
             raise NoRoomError
         handle, name = tempfile.mkstemp(prefix=f"{_INCOMING}{needed}-", dir=folder)
+        os.fchmod(handle, 0o640)  # another account of the group that serves the folder, too, sees whether it is locked
         fcntl.flock(handle, fcntl.LOCK_EX)
         return handle, Path(name)
     finally:

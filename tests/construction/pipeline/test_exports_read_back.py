@@ -25,7 +25,7 @@ from proctor.construction.pipeline import (
 )
 from proctor.construction.pipeline.readback import about_export, check_read_back, write_about
 from proctor.construction.pipeline.screening import Screening
-from proctor.core import ABOUT, BENCHMARKS, InputError, reader_at
+from proctor.core import ABOUT, BENCHMARKS, InputError, option_writer, reader_at
 from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
 from proctor.tasks.rexsonovqa.project import NativeExport
 from tests.construction.pipeline.test_questions import choice
@@ -226,12 +226,12 @@ def test_a_repaired_copy_has_a_name_of_its_own(project: Project, tmp_path: Path)
     written(project, out)
     items = {item.id: item for item in proctor.load(out).items if item.options}
     kept = {name: item.model_copy(update={"tags": {**item.tags, "option_pool": "p"}}) for name, item in items.items()}
-    reader_at(out).write_choices(out, tmp_path / "repaired", {**kept})
+    option_writer("rexsonovqa", out).write_choices(out, tmp_path / "repaired", {**kept})
     again = proctor.load(tmp_path / "repaired")
     assert (again.name, again.title) == ("abdomen-repaired", f"{TITLE} with repaired options")
     assert again.published is None
     (out / ABOUT).write_text('{"reader": "rexsonovqa"}', encoding="utf-8")  # without a name: no name is made up
-    reader_at(out).write_choices(out, tmp_path / "nameless", {**kept})
+    option_writer("rexsonovqa", out).write_choices(out, tmp_path / "nameless", {**kept})
     assert proctor.load(tmp_path / "nameless").name == "rexsonovqa"
 
 

@@ -129,7 +129,7 @@ def export(folder: Path, engine: Engine) -> None:
 
 def test_what_readers_settle_goes_on_as_the_page_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
-    monkeypatch.delenv("PROCTOR_REVIEW_STORE", raising=False)
+    monkeypatch.delenv("PROCTOR_STORE", raising=False)
     settings, shell = [one for one in blocks(PAGE) if "abdomen" in one.body]
     Path("my-review").mkdir()
     Path("my-review/review.yaml").write_text(settings.body)

@@ -35,6 +35,8 @@ from proctor.challenges.packs.programs import (
 )
 from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
 from proctor.core import (
+    RATING_READERS,
+    SUBMISSION_WRITERS,
     Benchmark,
     ConfigurationError,
     InputError,
@@ -43,7 +45,6 @@ from proctor.core import (
     count_of,
     missing_extra,
     read_table,
-    reader_of,
     write_whole,
 )
 
@@ -254,7 +255,7 @@ def _public_problems(source: PhaseSource) -> Iterator[str]:
     """The problems of the public questions of a phase with hidden references."""
     if not (source.phase.hidden and source.phase.questions):
         return
-    if not reader_of(source.settings.benchmark, source.settings.track).ratings:
+    if source.settings.benchmark not in RATING_READERS.names():
         yield from handed_out_problems(source.benchmark, source.handed_out().benchmark)
         return
     file = source.folder / source.phase.questions / RATINGS_FILE  # the ratings are the references
@@ -341,14 +342,14 @@ def left_out(settings: ChallengeSettings, packed: Sequence[PhaseSource], why: st
 def write_guesses(benchmark: Benchmark, settings: ChallengeSettings, folder: Path) -> Path | None:
     """Writes a valid submission that scores near chance and reveals nothing; None when the benchmark has no submission
     format."""
-    forms = reader_of(settings.benchmark, settings.track).submission_formats
-    if not forms:
+    writer = SUBMISSION_WRITERS.of(settings.benchmark)
+    if writer is None:
         return None
     out = folder / "example.json"
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         store = Path(scratch) / "guesses.sqlite"
         run(benchmark, GUESSER, conditions=_BLIND, baselines=False, store=store)
-        chosen: dict[str, Any] = {"systems": GUESSER, "conditions": _BLIND, "format": forms[0]}
+        chosen: dict[str, Any] = {"systems": GUESSER, "conditions": _BLIND, "format": writer.formats[0]}
         export(store, out, benchmark.name, **chosen)
     return out
 
@@ -358,7 +359,7 @@ def write_starting_kit(source: PhaseSource, folder: Path) -> None:
     with ratings, the answers to rate."""
     folder.mkdir(parents=True)
     settings = source.settings
-    if reader_of(settings.benchmark, settings.track).ratings:
+    if settings.benchmark in RATING_READERS.names():
         example = "template.csv"
         shutil.copyfile(source.folder / source.phase.questions / RATINGS_FILE, folder / example)
     else:

@@ -175,7 +175,7 @@ def figures_of(
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         changed = {"answers": f"sqlite:///{scratch}/{{phase}}.sqlite", "judge": None, "baselines": ()}
         sealed = SealedPart(folder, settings.model_copy(update=changed))
-        if core.reader_of(settings.benchmark, settings.track).ratings:
+        if settings.benchmark in core.RATING_READERS.names():
             if isinstance(given, core.RecordedAnswers):
                 expected = "a file of scores: answers are rated here"
                 raise core.InputError(folder, "answers", found="answers", expected=expected)
@@ -212,7 +212,7 @@ def _scores(sealed: SealedPart, phase: Phase, given: Path | core.RecordedAnswers
 
 def _agreement(sealed: SealedPart, phase: Phase, file: Path) -> list[PackFigure]:
     """A scorer's agreement with people, under the keys of the benchmark's organisers."""
-    from proctor.audits import CorrelationSettings
+    from proctor.audits import OFFICIAL_AUDITS, CorrelationSettings
     from proctor.audits import audit as audit_of
 
     store, benchmark = sealed.store_at(phase.name), sealed.benchmark(phase.name)
@@ -220,7 +220,7 @@ def _agreement(sealed: SealedPart, phase: Phase, file: Path) -> list[PackFigure]
     import_answers(benchmark, file, scorer=_NAME, store=store)
     compared = audit(store, benchmark=benchmark.name).data
     found = audit_of(compared.table, compared.metrics[0], CorrelationSettings(draws=0))
-    figures = core.reader_of(sealed.settings.benchmark, sealed.settings.track).official_audit(found)
+    figures = OFFICIAL_AUDITS.get(sealed.settings.benchmark)(found)
     whole = [name for name in figures if name.endswith("-ALL-mean")]
     named = [*whole, *(name for name in figures if name not in whole)]
     return [PackFigure(name, name, figures[name], aside=not name.startswith("ALL-")) for name in named]

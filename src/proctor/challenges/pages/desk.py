@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +24,7 @@ CONCURRENT_CHECKS = 2
 """The number of checks at once in a process."""
 
 _AGAIN_S = 2.0
+_READABLE = 0o644  # by other accounts that serve the same folder, whatever the umask
 
 
 @dataclass(eq=False)
@@ -153,9 +155,16 @@ class UploadDesk:
 
 def _locked(path: Path) -> int | None:
     """The descriptor of a file that this call has locked, which is made if need be; None where somebody holds it. Who
-    unlocks it deletes it before."""
+    unlocks it deletes it before. What a killed server left holds nobody up, whoever it ran as."""
     while True:
-        opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            opened = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            _make(path)
+            continue
+        except PermissionError:  # no server of this version made it: its files can be read
+            path.unlink(missing_ok=True)
+            continue
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -165,3 +174,15 @@ def _locked(path: Path) -> int | None:
             if os.path.samestat(os.fstat(opened), path.stat()):
                 return opened
         os.close(opened)  # it was deleted by who held it
+
+
+def _make(path: Path) -> None:
+    """Makes the empty file, unless there is one. From the first moment all accounts can read it, and so lock it."""
+    handle, draft = tempfile.mkstemp(prefix=".draft-", dir=path.parent)
+    try:
+        os.fchmod(handle, _READABLE)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.close(handle)
+        Path(draft).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ People decide on each proposal; only accepted ones change an annotation.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -149,23 +149,35 @@ def propose(
     tracks = _Tracks(annotation)
     proposals: list[BoxProposal] = []
     for second in due:
-        everything = found.get((video, second), [])
-        some = _distinct(everything)
-        seen = by_second.get(second, [])
-        boxes = [sighting for sighting in seen if sighting.box is not None]
-        pairs = _pairs(boxes, some, SAME)
-        for a, b in pairs:
-            if some[b].score >= score and _other_class(boxes[a], some[b], everything):
-                proposals.append(_proposal("mislabelled", video, boxes[a], some[b]))
-        left = [one for place, one in enumerate(boxes) if place not in {a for a, _ in pairs}]
-        free = [one for place, one in enumerate(some) if place not in {b for _, b in pairs} and one.score >= score]
-        moved = _moved(left, free)
-        proposals += [_proposal("misplaced", video, left[a], free[b]) for a, b in moved]
-        covered = [tracks.covered(sighting) for sighting in seen if sighting.box is None]
-        for place, one in enumerate(free):
-            if place not in {b for _, b in moved} and not any(_on(box, one) for box in [*boxes, *covered]):
-                proposals.append(_missing(tracks, one))
+        proposals += _at_second(tracks, video, by_second.get(second, []), found.get((video, second), []), score)
     return proposals
+
+
+def _at_second(
+    tracks: _Tracks, video: str, seen: Sequence[Sighting], everything: Sequence[BoxDetection], score: float
+) -> Iterator[BoxProposal]:
+    """The corrections of one second (see `propose`): mislabelled boxes, misplaced ones, missing ones."""
+    some = _distinct(everything)
+    boxes = [sighting for sighting in seen if sighting.box is not None]
+    pairs = _pairs(boxes, some, SAME)
+    for a, b in pairs:
+        if some[b].score >= score and _other_class(boxes[a], some[b], everything):
+            yield _proposal("mislabelled", video, boxes[a], some[b])
+    paired, paired_detections = {a for a, _ in pairs}, {b for _, b in pairs}
+    left = [box for k, box in enumerate(boxes) if k not in paired]
+    free = [one for k, one in enumerate(some) if k not in paired_detections and one.score >= score]
+    moved = _moved(left, free)
+    for a, b in moved:
+        yield _proposal("misplaced", video, left[a], free[b])
+    moved_detections = {b for _, b in moved}
+    drawn = [*boxes, *(tracks.covered(sighting) for sighting in seen if sighting.box is None)]
+    new = _off([one for k, one in enumerate(free) if k not in moved_detections], drawn)
+    yield from (_missing(tracks, one) for one in new)
+
+
+def _off(detections: Sequence[BoxDetection], boxes: Sequence[Sighting]) -> list[BoxDetection]:
+    """The detections that are on none of the boxes."""
+    return [one for one in detections if not any(_on(box, one) for box in boxes)]
 
 
 def _on(box: Sighting, seen: BoxDetection) -> bool:

@@ -175,33 +175,35 @@ def status(folder: Folder) -> core.PluginReport:
     project = pipeline.Project(folder)
     rows = pipeline.funnel(project)
     heads = ("stage", ">done", ">in", ">out", ">flagged", ">refused", ">calls", ">tokens", ">cost")
-    cells: list[tuple[str, ...]] = [
-        (
-            row.stage,
-            f"{row.done}/{row.units}",
-            core.DASH if row.into is None else core.thousands(row.into),
-            f"{core.thousands(row.out)} {row.makes}".strip(),
-            str(row.flagged or core.DASH),
-            str(row.refused or core.DASH),
-            *_spent([row]),
-        )
-        for row in rows
-    ]
-    cells.append(("total", *[""] * 4, str(sum(row.refused for row in rows) or core.DASH), *_spent(rows)))
-    lines = [f"{row.stage}: flagged: {flag} ({count})" for row in rows for flag, count in row.flags.items()]
-    lines += [f"{row.stage}: refused: {reason}" for row in rows for reason in row.reasons]
-    lines += [f"{row.stage}: {note}" for row in rows for note in row.notes]
-    lines += [
-        f"{row.stage}: {core.count_of(row.failed_calls, 'call')} without a readable reply"
-        for row in rows
-        if row.failed_calls
-    ]
+    total = ("total", *[""] * 4, str(sum(row.refused for row in rows) or core.DASH), *_spent(rows))
+    cells = (*map(_funnel_cells, rows), total)
     open_ = [row.stage for row in rows if row.done < row.units]
     notes = [_advice(folder, rows, open_)] if open_ else []
     if any(row.calls and row.cost_usd is None for row in rows):
         notes.append("Cost unknown: no price is known for these models.")
-    table = core.plain_table(_title(project), heads, tuple(cells))
-    return core.PluginReport([asdict(row) for row in rows], (table, *lines), tuple(notes))
+    table = core.plain_table(_title(project), heads, cells)
+    return core.PluginReport([asdict(row) for row in rows], (table, *_remarks(rows)), tuple(notes))
+
+
+def _funnel_cells(row: FunnelRow) -> tuple[str, ...]:
+    return (
+        row.stage,
+        f"{row.done}/{row.units}",
+        core.DASH if row.into is None else core.thousands(row.into),
+        f"{core.thousands(row.out)} {row.makes}".strip(),
+        str(row.flagged or core.DASH),
+        str(row.refused or core.DASH),
+        *_spent([row]),
+    )
+
+
+def _remarks(rows: Sequence[FunnelRow]) -> list[str]:
+    """Flags, reasons to refuse, notes and failed calls of all stages, one in a line."""
+    lines = [f"{row.stage}: flagged: {flag} ({count})" for row in rows for flag, count in row.flags.items()]
+    lines += [f"{row.stage}: refused: {reason}" for row in rows for reason in row.reasons]
+    lines += [f"{row.stage}: {note}" for row in rows for note in row.notes]
+    failed = [(row.stage, core.count_of(row.failed_calls, "call")) for row in rows if row.failed_calls]
+    return lines + [f"{stage}: {calls} without a readable reply" for stage, calls in failed]
 
 
 def _advice(folder: Path, rows: Sequence[FunnelRow], open_: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pydantic import JsonValue
 
 from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.records import Refused
+from proctor.construction.pipeline.records import Refused, UnitFile
 from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
 from proctor.core import InputError, Usage, count_of
@@ -45,7 +45,6 @@ def funnel(project: Project) -> list[FunnelRow]:
     """The stages in order, from their files alone."""
     out: dict[str, int] = {}
     rows, counted = [], set[str]()  # records also hold the calls behind earlier records
-    journal = (project.work / "journal.sqlite").is_file()
     stages = stages_of(project)
     for stage in stages:
         folder, before = Folder(project, stage), reads_from(stage, stages)
@@ -57,10 +56,7 @@ def funnel(project: Project) -> list[FunnelRow]:
         flags = Counter(flag for record in records for flag in _texts(record, "flags"))
         keys = {str(call["key"]) for record in records for call in _calls(record)}
         keys |= {call.key for entry in refused for call in entry.calls}
-        keys, counted, usage = keys - counted, counted | keys, Usage()
-        if keys and journal:
-            for judgement in project.store.judgements(keys).values():
-                usage += judgement.usage
+        usage, counted = _usage(project, keys - counted), counted | keys
         failed = sum((entry.usage for entry in refused), Usage())
         usage += failed
         rows.append(
@@ -79,15 +75,24 @@ def funnel(project: Project) -> list[FunnelRow]:
                 usage.cost_usd,
                 tuple(_reasons(refused)),
                 dict(flags.most_common()),
-                tuple(
-                    note if unit_file.unit == ALL else f"{unit_file.unit}: {note}"
-                    for unit_file in made
-                    for note in unit_file.notes
-                ),
+                tuple(note for unit_file in made for note in _notes(unit_file)),
                 stage.makes,
             )
         )
     return rows
+
+
+def _usage(project: Project, keys: set[str]) -> Usage:
+    """The usage of the calls with these keys, as the project's journal has it."""
+    usage = Usage()
+    if keys and (project.work / "journal.sqlite").is_file():
+        for judgement in project.store.judgements(keys).values():
+            usage += judgement.usage
+    return usage
+
+
+def _notes(made: UnitFile) -> list[str]:
+    return [note if made.unit == ALL else f"{made.unit}: {note}" for note in made.notes]
 
 
 def first_causes(project: Project) -> list[str]:

@@ -5,27 +5,31 @@ classes ["clip"], timestamps [65.0] and intervals [[65.0, 80.0]] (seconds), patt
 {"accuracy": 0.5}.
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import Field
+from proctor.lazy import export_lazily
 
-from proctor.core.formats.base import Format, StrictFormat, bare
-from proctor.core.formats.binary import BinaryFormat
-from proctor.core.formats.boxes import BoxesFormat, PointFormat
-from proctor.core.formats.choice import MOST_OPTIONS, ChoiceFormat, option_letters
-from proctor.core.formats.classes import ClassesFormat
-from proctor.core.formats.free import FreeTextFormat, RatingsFormat
-from proctor.core.formats.intervals import IntervalsFormat, extents
-from proctor.core.formats.numbers import CountFormat, PercentageFormat
-from proctor.core.formats.opinions import PreferenceFormat, ScaleFormat
-from proctor.core.formats.ordering import OrderingFormat
-from proctor.core.formats.overlap import covered, iou, matching
-from proctor.core.formats.pattern import PatternFormat
-from proctor.core.formats.quantity import QuantityFormat
-from proctor.core.formats.reply import declared_answers, gives_up, json_values
-from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
-from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
-from proctor.core.formats.timestamps import TimestampsFormat
+if TYPE_CHECKING:
+    from proctor.core.formats.any_format import AnswerFormat
+    from proctor.core.formats.base import Format, StrictFormat, bare
+    from proctor.core.formats.binary import BinaryFormat
+    from proctor.core.formats.boxes import BoxesFormat, PointFormat
+    from proctor.core.formats.choice import MOST_OPTIONS, ChoiceFormat, option_letters
+    from proctor.core.formats.classes import ClassesFormat
+    from proctor.core.formats.free import FreeTextFormat, RatingsFormat
+    from proctor.core.formats.intervals import IntervalsFormat, extents
+    from proctor.core.formats.numbers import CountFormat, PercentageFormat
+    from proctor.core.formats.opinions import PreferenceFormat, ScaleFormat
+    from proctor.core.formats.ordering import OrderingFormat
+    from proctor.core.formats.overlap import covered, iou, matching
+    from proctor.core.formats.pattern import PatternFormat
+    from proctor.core.formats.quantity import QuantityFormat
+    from proctor.core.formats.reply import declared_answers, gives_up, json_values
+    from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
+    from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
+    from proctor.core.formats.timestamps import TimestampsFormat
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
@@ -34,25 +38,3 @@ __all__ = [
     "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values",
     "matching", "option_letters", "without_thoughts", "word_f1",
 ]  # fmt: skip
-
-AnswerFormat = Annotated[
-    ChoiceFormat
-    | OrderingFormat
-    | BinaryFormat
-    | CountFormat
-    | PercentageFormat
-    | ClassesFormat
-    | TimestampsFormat
-    | IntervalsFormat
-    | QuantityFormat
-    | BoxesFormat
-    | PointFormat
-    | ChoicesFormat
-    | ShortTextFormat
-    | ScaleFormat
-    | PreferenceFormat
-    | PatternFormat
-    | FreeTextFormat
-    | RatingsFormat,
-    Field(discriminator="kind"),
-]

@@ -84,14 +84,18 @@ def declared_in(plain: str) -> tuple[Declared, ...]:
         aside = begins and before[begins[-1] - 1] == "(" and plain[: hit.start()].strip("(\n ")
         cut = not begins and len(before) == _LONGEST_LEAD
         led = _LEAD.fullmatch(lead)
-        final = _FINALLY.match(hit[0]) and not hit["prose"] and not DENIED_CUE.search(before)  # whatever comes before
         loose = cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"] or hit["the"]))
-        if aside or (loose and not final):
+        if aside or (loose and not _is_final(hit, before)):
             continue
         rest = after(plain, hit.end())
         if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
             found.append(Declared(rest, hit.end()))
     return tuple(found[-_MOST:])
+
+
+def _is_final(hit: re.Match[str], before: str) -> bool:
+    """Whether a cue calls its answer final: it counts whatever comes before it, but a denial."""
+    return _FINALLY.match(hit[0]) is not None and not hit["prose"] and not DENIED_CUE.search(before)
 
 
 # ------------------------------------------------------------------------------------------------- retractions

@@ -261,21 +261,22 @@ def _of_json(value: JsonValue, depth: int = 0) -> list[tuple[float, float]]:
     """The intervals in a JSON value: objects with a start and an end, pairs of times, and lists of these."""
     if isinstance(value, dict):
         named = {str(key).strip().lower().replace(" ", "_").replace("-", "_"): one for key, one in value.items()}
-        start = next((named[key] for key in _STARTS if key in named), None)
-        end = next((named[key] for key in _ENDS if key in named), None)
-        if start is None or end is None:
-            return []
-        times = _time(start), _time(end)
-        return [(times[0], times[1])] if None not in times else []  # type: ignore[list-item]
+        start, end = (next((named[key] for key in keys if key in named), None) for keys in (_STARTS, _ENDS))
+        return _of_two(start, end)
     if not isinstance(value, list) or depth > 1:
         return []
-    pair = [_time(one) for one in value] if len(value) == 2 else []
-    if len(pair) == 2 and pair[0] is not None and pair[1] is not None:
-        return [(pair[0], pair[1])]
+    if len(value) == 2 and (pair := _of_two(*value)):
+        return pair
     parts = [
         _of_json(one, depth + 1) if isinstance(one, dict | list) else _said(one) for one in value[: MOST_NAMED + 1]
     ]
     return [one for part in parts for one in part] if all(parts) else []
+
+
+def _of_two(start: JsonValue, end: JsonValue) -> list[tuple[float, float]]:
+    """The interval between two times; none if one of them is none."""
+    begins, ends = _time(start), _time(end)
+    return [] if begins is None or ends is None else [(begins, ends)]
 
 
 def _said(value: JsonValue) -> list[tuple[float, float]]:

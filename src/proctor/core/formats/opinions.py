@@ -187,6 +187,41 @@ _OR_TIE = deferred(r"\b[AB]\W{0,3}\sor\s(?:a )?(?:tie|draw|equal)|\b(?:tie|draw|
 _NEITHER = deferred(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
+def _compared(text: str) -> set[str]:
+    """The sides, or a tie, that signs between both say: "A > B"."""
+    sides: set[str] = set()
+    for hit in _COMPARES.finditer(text):
+        if hit["first"] != hit["second"]:
+            sides.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
+    return sides
+
+
+def _praised(text: str) -> set[str]:
+    """The sides that words say are better, or the other of one that is worse."""
+    sides: set[str] = set()
+    for hit in _BETTER.finditer(text):
+        side = hit["side"] or hit["liked"] or hit["wins"] or hit["zh"]
+        how = hit["how"] or "better"
+        if _BAD.search(how) and not _GOOD.search(how):
+            sides.add("A" if side == "B" else "B")
+        elif _GOOD.search(how) and not _BAD.search(how):
+            sides.add(side)
+    return sides
+
+
+def _at_head(text: str, *, sure: bool) -> set[str]:
+    """The side that a text begins with, if it is not rejected, and the text is a verdict: `sure`, or short."""
+    head = _SIDE.match(text)
+    if head is None or _REJECTS.match(head["rest"]):
+        return set()
+    closed = re.match(
+        r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs"
+        r"|has|uses|keeps)\b)",
+        head["rest"],
+    )
+    return {head["side"]} if closed and (sure or len(text) < 400) else set()
+
+
 class PreferenceFormat(StrictFormat):
     """A preference: "A", "B", or, if `ties` are allowed, "tie".
 
@@ -243,25 +278,9 @@ class PreferenceFormat(StrictFormat):
         tie = _TIE.search(text) is not None and not _NO_TIE.search(text)
         if _NEITHER.search(text):
             return "tie"
-        sides: set[str] = set()
-        for hit in _COMPARES.finditer(text):
-            if hit["first"] != hit["second"]:
-                sides.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
-        for hit in _BETTER.finditer(text):
-            side = hit["side"] or hit["liked"] or hit["wins"] or hit["zh"]
-            how = hit["how"] or "better"
-            if _BAD.search(how) and not _GOOD.search(how):
-                sides.add("A" if side == "B" else "B")
-            elif _GOOD.search(how) and not _BAD.search(how):
-                sides.add(side)
-        head = _SIDE.match(text)
-        if not sides and head and not _REJECTS.match(head["rest"]) and not tie:
-            closed = re.match(
-                r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs"
-                r"|has|uses|keeps)\b)",
-                head["rest"],
-            )
-            sides |= {head["side"]} if closed and (sure or len(text) < 400) else set()
+        sides = _compared(text) | _praised(text)
+        if not sides and not tie:
+            sides = _at_head(text, sure=sure)
         if tie and not sides:
             return "tie"
         if len(sides) > 1:

@@ -81,6 +81,12 @@ def order_reader(labels: tuple[str, ...]) -> OrderReader:
     return OrderReader(labels)
 
 
+def _table_rows(text: str) -> list[list[str]]:
+    """The cells of the lines with bars, without rules between them."""
+    rows = [line.strip().strip("|").split("|") for line in text.split("\n") if line.count("|") > 0]
+    return [[cell.strip(" \"'`.*") for cell in row] for row in rows if not _RULE.fullmatch("|".join(row))]
+
+
 class OrderReader:
     """Reads orders of `labels` in statements and JSON."""
 
@@ -184,10 +190,7 @@ class OrderReader:
             raise ParseError(expected="one order", found=text)
         if (ranked := self._ranked(text)) is not None:
             return ranked
-        runs = self._runs(text, only=True)
-        lists = [found for found in self._lists(text) if found != [*self.labels] or not any(map(self._is_whole, runs))]
-        lists += [found for found in self._described(text) if found != [*self.labels]]  # else the pictures as shown
-        orders = [*runs, *(found for line in text.split("\n") for found in self._arrows(line)), *lists]
+        orders = self._orders(text)
         whole = [found for found in orders if self._is_whole(found)]
         if not whole and (told := self._told(text)):
             return told
@@ -197,6 +200,13 @@ class OrderReader:
         if len({tuple(found) for found in whole}) > 1:
             raise ParseError(expected="one order", found=text)
         return whole[0] if whole else None
+
+    def _orders(self, text: str) -> list[list[str]]:
+        """All orders in a text: in runs of labels, between arrows, in lists, by descriptions."""
+        runs = self._runs(text, only=True)
+        lists = [found for found in self._lists(text) if found != [*self.labels] or not any(map(self._is_whole, runs))]
+        lists += [found for found in self._described(text) if found != [*self.labels]]  # else the pictures as shown
+        return [*runs, *(found for line in text.split("\n") for found in self._arrows(line)), *lists]
 
     def _is_whole(self, found: Sequence[str]) -> bool:
         return sorted(found) == sorted(self.labels)
@@ -364,18 +374,19 @@ class OrderReader:
 
     def _table(self, text: str) -> list[list[str]]:
         """The order in a table of positions and labels; positions after the labels need a heading that says so."""
-        rows = [line.strip().strip("|").split("|") for line in text.split("\n") if line.count("|") > 0]
-        rows = [[cell.strip(" \"'`.*") for cell in row] for row in rows if not _RULE.fullmatch("|".join(row))]
+        rows = _table_rows(text)
         labels = [[self._of_cell(cell) for cell in row] for row in rows]
         body = [place for place, row in enumerate(labels) if any(row)]
         if len(body) != len(self.labels) or len({len(row) for row in rows}) != 1:
             return []
         column = next((at for at in range(len(rows[0])) if self._is_whole([labels[row][at] for row in body])), None)
-        for at in range(len(rows[0])) if column is not None else ():
+        if column is None:
+            return []
+        for at in range(len(rows[0])):
             counted = [position_in(rows[row][at]) for row in body]
             heading = rows[body[0] - 1][at] if body[0] else "?"
-            if sorted(counted) == [*range(1, len(body) + 1)] and (at < (column or 0) or PLACED.search(heading)):
-                ranked = sorted(zip(counted, (labels[row][column or 0] for row in body), strict=True))
+            if sorted(counted) == [*range(1, len(body) + 1)] and (at < column or PLACED.search(heading)):
+                ranked = sorted(zip(counted, (labels[row][column] for row in body), strict=True))
                 return [[name for _, name in ranked]]
         return []
 

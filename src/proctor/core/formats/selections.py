@@ -66,6 +66,13 @@ _ALL = deferred(
 _KEYS = ("letters", "choices", "options", "selected_options", "selected", "selection", "labels", "answers", "correct_options", "letter", "choice", "option")  # fmt: skip
 
 
+def _all_but(text: str, known: Sequence[str]) -> list[str]:
+    """The letters that "all except B" leaves; none if it says no such thing, or excepts no letter or all."""
+    rest = _EXCEPT.fullmatch(first_sentence(text))
+    left = [letter for letter in known if rest and letter not in rest["letters"]]
+    return left if len(left) < len(known) else []
+
+
 class ChoicesFormat(StrictFormat):
     """The set of all right options (at least one), by letters in the order of the item's options.
 
@@ -114,9 +121,7 @@ class ChoicesFormat(StrictFormat):
             right = [letter for letter, part in zip(known, parts, strict=True) if calls_right(part)]
             told = len(right) + sum(map(calls_wrong, parts)) == len(parts)
             return self.check([*right], options) if right and told else None
-        rest = _EXCEPT.fullmatch(first_sentence(text))
-        left = [letter for letter in known if rest and letter not in rest["letters"]]
-        if left and len(left) < len(known):
+        if left := _all_but(text, known):
             return [*left]
         for found in (self._head(text, options), self._lines(text, known)):
             if found:

@@ -177,19 +177,22 @@ class TimestampsFormat(StrictFormat):
         text = statement.text
         plain = statement.sure and not isinstance(value, list | dict)
         for part in (_listing(text) if self.several else first_sentence(text), text) if plain else (text,):
-            times = moments(part)
-            if not times:
-                continue
-            if is_range(part, times) or self._unclear(part, times):
-                raise ParseError(expected=self._expected(), found=text)
-            heads = plain or _ALONE.match(part, times[0].end)
-            if heads and not self.several and len(times) > 1 and _HEAD.fullmatch(part, 0, times[0].start):
-                return [times[0].seconds]
-            seconds = sorted({moment.seconds for moment in moments(_ASIDE.sub(" ", part)) or times})
-            if len(seconds) > 1 and not self.several:
-                raise ParseError(expected=self._expected(), found=text)
-            return [float(second) for second in seconds]
+            if times := moments(part):
+                return self._told(part, times, text, plain=plain)
         return None
+
+    def _told(self, part: str, times: list[Moment], text: str, *, plain: bool) -> JsonValue:
+        """The times in a part of a text; of a single one, what stands at its head. Raises `ParseError` if they may not be
+        meant as the answer."""
+        if is_range(part, times) or self._unclear(part, times):
+            raise ParseError(expected=self._expected(), found=text)
+        heads = plain or _ALONE.match(part, times[0].end)
+        if heads and not self.several and len(times) > 1 and _HEAD.fullmatch(part, 0, times[0].start):
+            return [times[0].seconds]
+        seconds = sorted({moment.seconds for moment in moments(_ASIDE.sub(" ", part)) or times})
+        if len(seconds) > 1 and not self.several:
+            raise ParseError(expected=self._expected(), found=text)
+        return [float(second) for second in seconds]
 
     def _checked(self, seconds: list[float], text: str) -> JsonValue:
         if (

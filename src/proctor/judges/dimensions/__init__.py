@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         stacked_weights,
     )
     from proctor.judges.dimensions.case import (
+        IMAGES_UNSEEN,
+        TRAINED_ON,
         Case,
         DimensionScores,
         RatedCase,
@@ -25,18 +27,23 @@ if TYPE_CHECKING:
         all_scores,
         case_of,
         encounter_scores,
+        injection_flags,
         read_scheme,
+        refuse_unlearned,
     )
-    from proctor.judges.dimensions.factories import rating_judge
+    from proctor.judges.dimensions.factories import JudgePrompt, NoOptions, rating_judge
     from proctor.judges.dimensions.few_shot import (
         ExampleSearch,
         FewShotExamples,
         RatedPool,
         SearchPlan,
         SearchProgress,
+        SimilarExamples,
         draw_examples,
         few_shot_judge,
+        refuse_own,
         search_examples,
+        shown,
     )
     from proctor.judges.dimensions.logprob import (
         GenerativeManifest,
@@ -46,13 +53,23 @@ if TYPE_CHECKING:
         read_generative,
         rubric_prompts,
     )
-    from proctor.judges.dimensions.model_judge import look
+    from proctor.judges.dimensions.model_judge import (
+        RATING,
+        Context,
+        ModelJudge,
+        Pictures,
+        Rated,
+        look,
+        rating_form,
+        wording_of,
+    )
     from proctor.judges.dimensions.scorer import (
         ClientPool,
         DimensionJudge,
         DimensionScorer,
         JudgeSetup,
         RatesDimensions,
+        RecordedBy,
         candidate_of,
         read_options,
     )
@@ -60,18 +77,13 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "Case", "ClientPool", "Dimension", "DimensionJudge", "DimensionScorer", "DimensionScores", "ExampleSearch",
-    "FewShotExamples", "JudgeSetup", "RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan",
-    "SearchProgress", "all_scores", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_scores",
+    "IMAGES_UNSEEN", "RATING", "TRAINED_ON", "BlendMember", "Case", "ClientPool", "Context", "Dimension",
+    "DimensionJudge", "DimensionScorer", "DimensionScores", "ExampleSearch", "FewShotExamples",
+    "GenerativeManifest", "JudgePrompt", "JudgeSetup", "ModelJudge", "NoOptions", "PerFold", "Pictures", "Rated",
+    "RatedCase", "RatedPool", "RatesDimensions", "RecordedBy", "ReferenceAnswer", "SearchPlan", "SearchProgress",
+    "SimilarExamples", "all_scores", "best_alone", "blended", "candidate_of", "case_of", "choose_judges",
+    "draw_examples", "encounter_scores", "equal_weights", "few_shot_judge", "fit_calibration", "generative_client",
+    "generative_query", "injection_flags", "look", "mean_level", "rated_scores", "rating_form", "rating_judge",
+    "read_generative", "read_options", "read_scheme", "refuse_own", "refuse_unlearned", "rubric_prompts",
+    "search_examples", "shown", "stacked_weights", "wording_of",
 ]  # fmt: skip
-__all__ += ["few_shot_judge", "look"]
-__all__ += ["BlendMember", "PerFold", "best_alone", "blended", "equal_weights", "stacked_weights"]
-__all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]
-__all__ += [
-    "GenerativeManifest",
-    "generative_client",
-    "generative_query",
-    "mean_level",
-    "read_generative",
-    "rubric_prompts",
-]

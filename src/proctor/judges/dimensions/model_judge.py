@@ -127,7 +127,7 @@ class RatingScale:
     `template` is the kind of prompt and `fill` its values for every case. `asked` gives the dimensions of a case that the
     model rates, `stored` the form of its reply on these (with or without cited passages). `read` turns the reply into
     scores with evidence, `breaks` names the rules that the reply breaks as the model gave it. `settings` are other
-    settings that change the scores."""
+    settings that change the scores. `built_in` is the folder of the prompt for any task (see `load_prompts`)."""
 
     template: str
     fill: Filled
@@ -136,6 +136,7 @@ class RatingScale:
     asked: Callable[[Case], tuple[Dimension, ...]] = lambda case: case.dimensions
     breaks: Callable[[Case, Any], tuple[str, ...]] = lambda _case, _reply: ()
     settings: Filled = field(default_factory=dict)
+    built_in: Path | None = None
 
 
 def _rounded_scores(case: Case, rated: Rated) -> DimensionScores:
@@ -328,7 +329,7 @@ class ModelJudge:
         self._shown = shown
         self._kind, self._client, self._scale, self._contexts = kind, client, scale, tuple(contexts)
         self._model = CachedModel(self.name, client, judgements)
-        self._prompts = load_prompts(scale.template, prompts)
+        self._prompts = load_prompts(scale.template, prompts, scale.built_in)
         self._fill = {**scale.fill, **({"cites": True} if any(context.cites for context in contexts) else {})}
 
     @property

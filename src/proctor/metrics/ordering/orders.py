@@ -13,11 +13,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from proctor import stats
 from proctor.core import Answer, InputError, Item, Metric, Reference, Score, Status
 from proctor.core.formats import OrderingFormat
+from proctor.metrics import text
 from proctor.metrics.corpus import ItemSums, MetricEstimate
-from proctor.metrics.text import RATIONALE_F1
-from proctor.stats import Floats, Groups, Resampling, correlation, mean_interval
+from proctor.stats import Floats, Groups, Resampling, mean_interval
 
 InvalidOrders = Literal["wrong", "partial"]
 """How an order that misses, repeats or invents a label counts: as wrong in every metric, or by the pairs that it has in
@@ -357,7 +358,7 @@ def rationale_estimates(
         alpha, beta = weights
         return np.asarray(100 * (beta * (alpha * task + (1 - alpha) * pair) + (1 - beta) * f1_mean))
 
-    found = (ItemSums(RATIONALE_F1, given), ItemSums(OVERALL, columns, overall))
+    found = (ItemSums(text.RATIONALE_F1, given), ItemSums(OVERALL, columns, overall))
     return [item_sums.estimate(groups, plan) for item_sums in found]
 
 
@@ -383,7 +384,7 @@ def tracking_estimate(
         if name in f1 and one.answered
     ]
     scores, orders, theirs = zip(*rows, strict=True) if rows else ((), (), ())
-    return MetricEstimate(TRACKING, correlation(scores, orders, theirs, "spearman", plan=plan))
+    return MetricEstimate(TRACKING, stats.correlation(scores, orders, theirs, "spearman", plan=plan))
 
 
 RUN_METRICS = (*ORDERING_METRICS[1:], PARTIAL, VALID)

@@ -42,13 +42,7 @@ def draw_matrix(key: str, title: str, matrix: Matrix) -> str:
     for row, (name, values) in enumerate(zip(names, matrix.values, strict=True)):
         y = head + _ROW * row
         drawing.text(left - 10, y + _ROW / 2, name, anchor="end")
-        for column, value in enumerate(values):
-            x, said = left + cell * column, "–" if value is None else matrix.text(value)
-            if value:
-                colour = "s0" if value > 0 else "s1"
-                drawing.rect(x + 0.3, y + 0.3, cell - 0.6, _ROW - 0.6, colour, opacity=_DEEP * min(1.0, abs(value)))
-            ink, size = ("faint", 10) if value is None else ("ink", 11 if cell >= 26 else 9)
-            drawing.text(x + cell / 2, y + _ROW / 2, said, fill=ink, size=size, anchor="middle")
+        _draw_values(drawing, values, matrix.text, (left, y), cell)
     for name, first, count in matrix.bands:
         shown = shorten(name, int(count * cell / CHARACTER))
         drawing.text(left + cell * (first + count / 2), 11, shown, anchor="middle", bold=True)
@@ -58,14 +52,36 @@ def draw_matrix(key: str, title: str, matrix: Matrix) -> str:
         drawing.text(left + cell * (column + 0.5), bottom + 11, asked, fill="faint", size=9, anchor="middle")
     if matrix.counts:
         drawing.text(left - 10, bottom + 11, "questions", fill="faint", size=10, anchor="end")
-    said_rows = [
+    return drawing.svg(key, title, _said(matrix))
+
+
+def _draw_values(
+    drawing: SvgCanvas,
+    values: Sequence[float | None],
+    text: Callable[[float], str],
+    at: tuple[float, float],
+    cell: float,
+) -> None:
+    """The cells of one row, from its left upper corner on."""
+    left, y = at
+    for column, value in enumerate(values):
+        x, said = left + cell * column, "–" if value is None else text(value)
+        if value:
+            colour = "s0" if value > 0 else "s1"
+            drawing.rect(x + 0.3, y + 0.3, cell - 0.6, _ROW - 0.6, colour, opacity=_DEEP * min(1.0, abs(value)))
+        ink, size = ("faint", 10) if value is None else ("ink", 11 if cell >= 26 else 9)
+        drawing.text(x + cell / 2, y + _ROW / 2, said, fill=ink, size=size, anchor="middle")
+
+
+def _said(matrix: Matrix) -> list[tuple[str, list[str]]]:
+    """The values of each row in words, for who hears the figure."""
+    return [
         (
             row,
             [f"{name} {matrix.text(one)}" for name, one in zip(matrix.columns, values, strict=True) if one is not None],
         )
         for row, values in zip(matrix.rows, matrix.values, strict=True)
     ]
-    return drawing.svg(key, title, said_rows)
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,9 @@ def draw_rows(
     left = label_width(names)
     across = min(_ACROSS, len(panels)) if width == WIDE else 1
     inner = (width - left - _GAP * across) / across
-    several = any(isinstance(mark, Sequence) for panel in panels for mark in panel.marks)
+    several, stacked = _any_mark(panels, Sequence), _any_mark(panels, Stack)
     row = _STEP * len(series) + 12 if several else _ROW
     legend = [(chart_series.number, chart_series.name) for chart_series in series]
-    stacked = any(isinstance(mark, Stack) for panel in panels for mark in panel.marks)
     top = _stack_legend_height(series, width) if stacked else legend_height(legend, width - 10)
     named, lined = any(panel.name for panel in panels), any(panel.line for panel in panels)
     head = (24 if named else 0) + (18 if lined or not named else 6)
@@ -126,14 +125,12 @@ def draw_rows(
         field = _Field(drawing, axis, x, y, inner, row, panel.number)
         field.frame(len(rows), panel.line)
         drawing.text(x, y - head + 14, shorten(panel.name, int((inner + _GAP - 12) / _BOLD)), bold=True)
-        for place, mark in enumerate(panel.marks):
-            middle = y + row * (place + 0.5)
-            if several and place:
-                drawing.line([(x, y + row * place), (x + inner, y + row * place)], "grid", 0.6)
-            field.mark(middle, mark, series)
-            if right == 0:
-                drawing.text(x - 10, middle, names[place], anchor="end")
+        field.marks(panel.marks, series, names if right == 0 else (), ruled=several)
     return drawing.svg(key, title, _description(rows, panels, series, axis))
+
+
+def _any_mark(panels: Sequence[Panel], kind: type) -> bool:
+    return any(isinstance(mark, kind) for panel in panels for mark in panel.marks)
 
 
 @dataclass(frozen=True)
@@ -172,6 +169,16 @@ class _Field:
             if all(places[k] - places[j] > (sizes[j] + sizes[k]) / 2 + 4 for j, k in pairwise(kept)):
                 return kept
         return range(0)
+
+    def marks(self, marks: Sequence[Mark], series: Sequence[ChartSeries], names: Sequence[str], *, ruled: bool) -> None:
+        """The marks of all rows, with their names (none: without) and rules between them."""
+        for row, mark in enumerate(marks):
+            middle, above = self.top + self.row * (row + 0.5), self.top + self.row * row
+            if ruled and row:
+                self.drawing.line([(self.left, above), (self.left + self.width, above)], "grid", 0.6)
+            self.mark(middle, mark, series)
+            if names:
+                self.drawing.text(self.left - 10, middle, names[row], anchor="end")
 
     def mark(self, y: float, mark: Mark, series: Sequence[ChartSeries]) -> None:
         if isinstance(mark, Stack):

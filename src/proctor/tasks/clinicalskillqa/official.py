@@ -1,18 +1,62 @@
-"""The task's own figures of stored runs: the overall score where their rationales are scored."""
+"""The task's own figures of stored runs: the overall score where their rationales are scored; and its published table
+computed again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from proctor.core import DASH, FailedPolicy, PluginReport, Table, count_of, interval, plain_table, value
+from proctor.core import DASH, FailedPolicy, PluginReport, Table, VerifiedFigure, count_of, interval, plain_table, value
 from proctor.metrics import MetricEstimate
-from proctor.metrics.ordering import OVERALL
+from proctor.metrics.ordering import OVERALL, overall_score
 from proctor.metrics.text import RATIONALE_F1
 from proctor.results import Options, OrderedRun, load_items, load_orders, policies, summary_title
 from proctor.runs import Store, chosen_runs
+from proctor.tasks.clinicalskillqa.scoring import NAMED_WEIGHTS, published
 
 Scores = list[tuple[str, MetricEstimate]]
+
+_ROUNDED_PARTS = 0.5
+
+
+class SkillSummary:
+    """The task's own figures of stored runs; it has no corrected ones (see `proctor.results.OfficialProgram`)."""
+
+    protocols = ("official",)
+
+    def official_summary(self, store: Store, benchmark: str, options: Options, *, corrected: bool) -> PluginReport:
+        del corrected
+        return order_summary(store, benchmark, options, NAMED_WEIGHTS)
+
+
+SUMMARY = SkillSummary()
+
+
+class SkillFigures:
+    """The overall score of each team in the published table, computed from its published parts; the answers are not
+    public. Parts are rounded to two places, which changes the overall score by up to 0.5."""
+
+    files: tuple[str, ...] = ()
+
+    async def verify(self, data: Path) -> list[VerifiedFigure]:
+        del data
+        return [
+            VerifiedFigure(
+                f"{team.team}, overall score from its parts",
+                published().source,
+                team.overall,
+                overall_score(team.task_accuracy, team.pairwise_accuracy, team.bertscore_f1),
+                _ROUNDED_PARTS,
+                "more than rounding explains: the table itself does not fit its formula here"
+                if team.team == "FBK"
+                else "",
+            )
+            for team in published().teams
+        ]
+
+
+PUBLISHED = SkillFigures()
 
 
 def order_summary(store: Store, benchmark: str, options: Options, weights: Mapping[str, float]) -> PluginReport:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 from proctor import core
 from proctor.core.formats import OrderingFormat
-from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders, overall_score
-from proctor.metrics.text import BertScoreSettings, load_bertscore
+from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS
 from proctor.tasks.clinicalskillqa import READER_SUMMARY
 from proctor.tasks.clinicalskillqa.native import (
     SCENARIOS,
@@ -24,12 +21,7 @@ from proctor.tasks.clinicalskillqa.native import (
     read_references,
     spelled,
 )
-from proctor.tasks.clinicalskillqa.scoring import published, report, score_predictions, without_video
-from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
-
-if TYPE_CHECKING:
-    from proctor.results import Options
-    from proctor.runs import Store
+from proctor.tasks.clinicalskillqa.scoring import published, without_video
 
 
 def _answer(item: core.Item, prediction: NativePrediction | None) -> core.Answer:
@@ -47,7 +39,6 @@ def _answer(item: core.Item, prediction: NativePrediction | None) -> core.Answer
 _TITLE = "ClinicalSkillQA: key frames in order"
 _BUILT = "Own videos: key frames in order"
 _SIMULATED = " (of rendered videos, not real)"
-_ROUNDED_PARTS = 0.5
 _REFERENCES = ("references.json", "references.jsonl")
 
 
@@ -58,10 +49,6 @@ class ClinicalSkillQA(core.BenchmarkReader):
     summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
-    submission_formats = (SUBMISSION,)
-    protocols = ("official",)
-    verified_files = ()
-    prediction_weights = MappingProxyType({"alpha": 0.7, "beta": 0.8})  # of the overall score, as the task sets them
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """Reads instances (see `find_instances`) and, where `data` has one, `references.json` or `references.jsonl`.
@@ -114,67 +101,6 @@ class ClinicalSkillQA(core.BenchmarkReader):
         missing = sum(answer.reason == core.NO_ANSWER for answer in answers)
         notes = (f"{missing} of {len(answers)} items have no answer and are wrong",) if missing else ()
         return core.RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
-
-    async def verify(self, data: Path) -> list[core.VerifiedFigure]:
-        """The overall score of each team in the published table, computed from its published parts; the answers are not
-        public. Parts are rounded to two places, which changes the overall score by up to 0.5."""
-        del data
-        return [
-            core.VerifiedFigure(
-                f"{team.team}, overall score from its parts",
-                published().source,
-                team.overall,
-                overall_score(team.task_accuracy, team.pairwise_accuracy, team.bertscore_f1),
-                _ROUNDED_PARTS,
-                "more than rounding explains: the table itself does not fit its formula here"
-                if team.team == "FBK"
-                else "",
-            )
-            for team in published().teams
-        ]
-
-    def prediction_report(
-        self,
-        predictions: Path,
-        references: Path,
-        *,
-        weights: Mapping[str, float],
-        draws: int,
-        seed: int,
-        strict: bool = False,
-        similarity: BertScoreSettings | None = None,
-        invalid: InvalidOrders = "wrong",
-        **more: Any,
-    ) -> core.PluginReport:
-        """The task's own figures and further ones; rationales by BERTScore."""
-        del more
-        unknown = sorted(weights.keys() - self.prediction_weights.keys())
-        if unknown:
-            expected = f"one of {', '.join(self.prediction_weights)}"
-            raise core.InputError("weight", found=repr(unknown[0]), expected=expected)
-        chosen = {**self.prediction_weights, **weights}
-        scored = score_predictions(
-            predictions,
-            references,
-            weights=(chosen["alpha"], chosen["beta"]),
-            draws=draws,
-            seed=seed,
-            strict=strict,
-            bertscore=lambda: load_bertscore(similarity or BertScoreSettings()),
-            invalid=invalid,
-        )
-        return report(scored, predictions, references)
-
-    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> core.PluginReport:
-        """The task's own figures of every chosen run; the task has no corrected ones."""
-        from proctor.tasks.clinicalskillqa.official import order_summary  # loads the store
-
-        del corrected
-        return order_summary(store, self.name, options, self.prediction_weights)
-
-    def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
-        del form
-        return write_submission(answers, file)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return (

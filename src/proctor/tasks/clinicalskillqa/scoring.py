@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from numpy import int64
@@ -39,6 +40,9 @@ from proctor.tasks.clinicalskillqa.native import (
     read_references,
     spelled,
 )
+
+NAMED_WEIGHTS: Mapping[str, float] = MappingProxyType(dict(zip(("alpha", "beta"), WEIGHTS, strict=True)))
+"""The weights of the overall score, as the task sets them, by their names on the command line."""
 
 NO_RATIONALE_SCORE = "no text similarity was computed for the rationales"
 """Why there is no rationale F1, and with it no overall score."""

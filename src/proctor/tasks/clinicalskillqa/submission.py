@@ -53,6 +53,19 @@ def write_submission(answers: Sequence[Answer], file: Path) -> int:
     return len(entries)
 
 
+class SkillWriter:
+    """Writes files for submission (see `proctor.core.SubmissionWriter`)."""
+
+    formats = (SUBMISSION,)
+
+    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+        del form
+        return write_submission(answers, file)
+
+
+WRITER = SkillWriter()
+
+
 def _entry(answer: Answer) -> dict[str, JsonValue]:
     order: list[JsonValue] = []
     if answer.status is Status.ANSWERED and isinstance(answer.parsed, list):

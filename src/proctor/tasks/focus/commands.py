@@ -88,9 +88,11 @@ def build(
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
-    other = [] if second is None else completed([second], ReadDefaults(fps, procedure), fill, steps)
-    measured = None if second is None else _measured(completions, other, second)
-    tolerances = (None, None) if measured is None else (measured.time_s, measured.share_pp)
+    measured = None
+    tolerances: tuple[float | None, float | None] = (None, None)
+    if second is not None:
+        measured = _measured(completions, completed([second], ReadDefaults(fps, procedure), fill, steps), second)
+        tolerances = (measured.time_s, measured.share_pp)
     plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s, *tolerances)
     undecided = sum(len(completion.open) for completion in completions)
     stop = check_only or (undecided > 0 and not allow_findings)
@@ -102,17 +104,21 @@ def build(
     notes: list[str] = []
     if built is not None and out is not None:
         shown += _built(built, out)
-        named = "" if track == "procedure" else f" --track {track}"
-        notes.append(
-            f"Next: proctor items audit focus --data {shell_word(out)}{named}; "
-            f"proctor run focus --data {shell_word(out)}{named} --media VIDEOS --model PROVIDER:NAME"
-        )
+        notes.append(_next_line(out, track))
     if stop and undecided and not check_only:
         notes.append(
             "Nothing was written: decide what is listed (proctor build convert … --to cvat), or --allow-findings."
         )
     made = _json(completions, built) | ({} if measured is None else {"tolerances": measured.to_json()})
     return PluginReport(made, tuple(shown), tuple(notes), ok=not (stop and undecided))
+
+
+def _next_line(out: Path, track: str) -> str:
+    named = "" if track == "procedure" else f" --track {track}"
+    return (
+        f"Next: proctor items audit focus --data {shell_word(out)}{named}; "
+        f"proctor run focus --data {shell_word(out)}{named} --media VIDEOS --model PROVIDER:NAME"
+    )
 
 
 def _measured(completions: Sequence[Completion], other: Sequence[Completion], second: Path) -> MeasuredTolerances:

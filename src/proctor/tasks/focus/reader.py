@@ -1,13 +1,12 @@
-"""FOCUS as a benchmark: the tracks, the toolkit's files as items, and what the reader offers beside."""
+"""FOCUS as a benchmark: the tracks, and the toolkit's files as items."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from proctor import core
 from proctor.construction import OBJECTS
@@ -23,10 +22,8 @@ from proctor.tasks.focus.native import (
     read_requests,
     read_rows,
     without_reference,
-    write_questions,
 )
-from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
-from proctor.tasks.focus.toolkit_summary import CORRECTIONS, figures, summary_report, verified_figures
+from proctor.tasks.focus.submission import read_recorded
 from proctor.tasks.focus.vocabulary import (
     CAPABILITIES,
     FOREIGN_OBJECT,
@@ -36,11 +33,6 @@ from proctor.tasks.focus.vocabulary import (
     leaf_of,
     lettered,
 )
-
-if TYPE_CHECKING:
-    from proctor.results import Options
-    from proctor.runs import Store
-
 
 _ANY = "Foreign object"
 _ROUNDING_S = 1e-6
@@ -111,10 +103,6 @@ class _Reader(core.BenchmarkReader):
     tracks = tuple(TRACKS)
     briefing = core.Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
     rubric_judge = "panel"  # up to three models decide by majority; until then free text is unscored, and shown so
-    submission_formats = SUBMISSIONS
-    corrections = CORRECTIONS
-    verified_files = ("requests.json", "references.json", "responses.json", "expected_summary.csv")
-    protocols = ("official", "corrected")
 
     def __init__(self, track: str = "procedure") -> None:
         self._track = track
@@ -132,7 +120,7 @@ class _Reader(core.BenchmarkReader):
         are below `media` under their videoID.
         """
         del seed  # nothing is random
-        requests, references = self._read(data)
+        requests, references = read_folder(data, self._track)
         keys = {reference.qID: reference for reference in references}
         if keys:
             _check_pairs(data, requests, keys)
@@ -155,59 +143,8 @@ class _Reader(core.BenchmarkReader):
         )
         return core.own_benchmark(benchmark, about, data)
 
-    def _read(self, data: Path) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
-        """Requests and references; no references where the folder has none, as for participants."""
-        if not (data / "requests.json").exists():
-            rows = read_rows(data, self._track)
-            if rows is not None:
-                return rows
-        requests = read_requests(data)
-        if not requests:
-            raise core.InputError(data / "requests.json", found="no question", expected="one or more")
-        if not (data / "references.json").exists():
-            return requests, ()
-        references = read_references(data)
-        if not references:
-            raise core.InputError(data / "references.json", found="no reference", expected="one for each question")
-        return requests, references
-
     def read_recorded(self, path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
         return read_recorded(path, benchmark)
-
-    def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        requests, keys = self._read(data)
-        kept = [request for request in requests if request.qID in items], [key for key in keys if key.qID in items]
-        write_questions(out, *kept, blind=not references)
-        about = data / core.ABOUT
-        if about.is_file():
-            (out / core.ABOUT).write_bytes(core.input_bytes(about))
-
-    def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
-        return write_submission(form, answers, file)
-
-    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> core.PluginReport:
-        """The toolkit's summary of every chosen run."""
-        return summary_report(store, self.name, self, options, corrected=corrected)
-
-    def figures(
-        self,
-        groups: Sequence[str],
-        tags: Sequence[dict[str, JsonValue]],
-        right: Sequence[float],
-        late: int,
-        *,
-        official: bool,
-        draws: int,
-        seed: int,
-    ) -> list[core.OfficialFigure]:
-        """The toolkit's summary, original or corrected."""
-        return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
-
-    async def verify(self, data: Path) -> list[core.VerifiedFigure]:
-        """The toolkit's summary of recorded responses, bootstrap included, and ours (see `verified_figures`)."""
-        benchmark = self.load(data)
-        answers = {answer.item_id: answer for answer in self.read_recorded(data / "responses.json", benchmark).answers}
-        return await verified_figures(benchmark, answers, data / "expected_summary.csv")
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         del data
@@ -218,6 +155,23 @@ class _Reader(core.BenchmarkReader):
 
 
 READER = _Reader()
+
+
+def read_folder(data: Path, track: str) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
+    """Requests and references; no references where the folder has none, as for participants."""
+    if not (data / "requests.json").exists():
+        rows = read_rows(data, track)
+        if rows is not None:
+            return rows
+    requests = read_requests(data)
+    if not requests:
+        raise core.InputError(data / "requests.json", found="no question", expected="one or more")
+    if not (data / "references.json").exists():
+        return requests, ()
+    references = read_references(data)
+    if not references:
+        raise core.InputError(data / "references.json", found="no reference", expected="one for each question")
+    return requests, references
 
 
 def _notes(about: core.AboutFiles | None) -> tuple[str, ...]:

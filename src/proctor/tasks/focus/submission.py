@@ -50,6 +50,18 @@ def write_submission(form: str, answers: Sequence[core.Answer], file: Path) -> i
     return len(given)
 
 
+class FocusWriter:
+    """Writes files for submission (see `proctor.core.SubmissionWriter`)."""
+
+    formats = SUBMISSIONS
+
+    def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
+        return write_submission(form, answers, file)
+
+
+WRITER = FocusWriter()
+
+
 def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
     """One answer to every question of the benchmark, in its order.
 

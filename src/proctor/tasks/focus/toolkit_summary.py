@@ -1,4 +1,4 @@
-"""The toolkit's own summary, figure by figure, and the same figures corrected."""
+"""The toolkit's own summary, figure by figure, the same figures corrected, and its published ones computed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from proctor.core import (
     ACCURACY,
     Answer,
     Benchmark,
-    BenchmarkReader,
     FailedPolicy,
     InputError,
     OfficialFigure,
@@ -29,6 +28,7 @@ from proctor.core import (
 )
 from proctor.metrics import code_scorers
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
+from proctor.tasks.focus.reader import READER
 from proctor.tasks.focus.vocabulary import GROUPS
 
 if TYPE_CHECKING:
@@ -198,13 +198,38 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draw
     return float(low), float(high)
 
 
-def summary_report(
-    store: Store, benchmark: str, reader: BenchmarkReader, options: Options, *, corrected: bool
-) -> PluginReport:
+class FocusSummary:
+    """The toolkit's summary of stored runs (see `proctor.results.OfficialProgram`)."""
+
+    protocols = ("official", "corrected")
+
+    def official_summary(self, store: Store, benchmark: str, options: Options, *, corrected: bool) -> PluginReport:
+        return summary_report(store, benchmark, options, corrected=corrected)
+
+
+SUMMARY = FocusSummary()
+
+
+class FocusFigures:
+    """The toolkit's summary of recorded responses, bootstrap included, and ours (see `proctor.core.PublishedFigures`)."""
+
+    files = ("requests.json", "references.json", "responses.json", "expected_summary.csv")
+
+    async def verify(self, data: Path) -> list[VerifiedFigure]:
+        benchmark = READER.load(data)
+        recorded = READER.read_recorded(data / "responses.json", benchmark)
+        answers = {answer.item_id: answer for answer in recorded.answers}
+        return await verified_figures(benchmark, answers, data / "expected_summary.csv")
+
+
+PUBLISHED = FocusFigures()
+
+
+def summary_report(store: Store, benchmark: str, options: Options, *, corrected: bool) -> PluginReport:
     """The summaries by the benchmark's own program (see `official_summaries`) as tables."""
     from proctor.results import official_summaries, summary_title
 
-    found = official_summaries(store, benchmark, reader, official=not corrected, options=options)
+    found = official_summaries(store, benchmark, figures, official=not corrected, options=options)
     tables, notes = [], list[str]()
     for official_summary in found:
         title = summary_title(official_summary.system, official_summary.condition, official_summary.policy)
@@ -225,7 +250,7 @@ def summary_report(
             lacking = count_of(official_summary.lacking, "question")
             notes.append(f"{who}Failed, not asked or without a verdict, and counted as wrong: {lacking}.")
     rows = [row for official_summary in found for row in official_summary.to_json()]
-    return PluginReport([*rows], tuple(tables), (*notes, *(reader.corrections if corrected else ())))
+    return PluginReport([*rows], tuple(tables), (*notes, *(CORRECTIONS if corrected else ())))
 
 
 _COLUMNS = {"accuracy": "value", "ci_low": "ci_low", "ci_high": "ci_high"}

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
         read_native_ratings,
         read_submission,
     )
-    from proctor.tasks.mediqa_eval.reader import READER, official
+    from proctor.tasks.mediqa_eval.official import official
+    from proctor.tasks.mediqa_eval.reader import READER
 else:
     export_lazily(__name__)
 

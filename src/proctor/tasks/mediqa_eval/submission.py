@@ -76,6 +76,28 @@ def write_scores(
     return _write(file, scorer, [row for row in rows if row.key in values], values)
 
 
+class MediqaWriter:
+    """Writes a submission of a judge's scores (see `proctor.results.ScoreWriter`)."""
+
+    formats = ("submission",)
+
+    def write_scores(
+        self,
+        form: str,
+        scorer: str,
+        scored: Sequence[ScoredAnswer],
+        file: Path,
+        *,
+        template: Path | None,
+        allow_missing: bool,
+    ) -> int:
+        del form
+        return write_scores(scorer, scored, file, template=template, allow_missing=allow_missing)
+
+
+WRITER = MediqaWriter()
+
+
 def _rows_of(scored_answer: ScoredAnswer) -> list[AnswerRow]:
     dataset, language = str(scored_answer.item.tags["dataset"]), str(scored_answer.item.tags["language"])
     encounter = scored_answer.item.group.removeprefix(f"{dataset}/")

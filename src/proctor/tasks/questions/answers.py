@@ -126,29 +126,42 @@ def declared_format(name: str, cell: Any, settings: Settings, context: AnswerCon
 
 def guessed_format(cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
     """The format that fits a reference."""
-    text, options, labels = cell_text(cell), context.options, context.labels
-    entries = [one for part in _entries(text, "timestamps") for one in part]
-    if len(options) > 1:
-        kind = _of_options(text, options)
-    elif isinstance(cell, bool) or text.casefold() in _YES | _NO:
-        kind = "binary"
-    elif isinstance(cell, dt.time | dt.timedelta) or (entries and all(map(_CLOCK.fullmatch, entries))):
-        kind = "timestamps"
-    elif entries and all(map(_SPAN.fullmatch, entries)):
-        kind = "intervals"
-    elif _COUNT.fullmatch(text) and not context.unit and not context.tolerance:
-        kind = "count"
-    elif _PERCENT.fullmatch(text):
-        kind = "percentage"
-    elif (number := _QUANTITY.fullmatch(text)) and _in_unit(context.unit or number["unit"] or "", settings):
-        return _built("quantity", settings, context, unit=context.unit or number["unit"] or "")
-    elif (spread := _SPREAD.fullmatch(text)) and _in_unit(context.unit or _spread_unit(spread), settings):
-        found = _built("quantity", settings, context, unit=context.unit or _spread_unit(spread))
-        return adjusted_format(found, settings, tolerance=spread["spread"])
-    else:
+    text, labels = cell_text(cell), context.labels
+    kind = _of_options(text, context.options) if len(context.options) > 1 else _of_value(cell, text, context)
+    if not kind and (quantity := _quantity_in(text, settings, context)) is not None:
+        return quantity
+    if not kind:
         kind = "ordering" if len(labels) > 1 and len(_labels_in(text, labels)) == len(labels) else "free_text"
     several = any(len(part) > 1 for part in _entries(text, kind))
     return _built(kind, settings, context, several=several)
+
+
+def _of_value(cell: Any, text: str, context: AnswerContext) -> str:
+    """The kind that a value without options and unit is surely of; empty for none."""
+    entries = [one for part in _entries(text, "timestamps") for one in part]
+    if isinstance(cell, bool) or text.casefold() in _YES | _NO:
+        return "binary"
+    if isinstance(cell, dt.time | dt.timedelta) or (entries and all(map(_CLOCK.fullmatch, entries))):
+        return "timestamps"
+    if entries and all(map(_SPAN.fullmatch, entries)):
+        return "intervals"
+    if _COUNT.fullmatch(text) and not context.unit and not context.tolerance:
+        return "count"
+    return "percentage" if _PERCENT.fullmatch(text) else ""
+
+
+def _quantity_in(text: str, settings: Settings, context: AnswerContext) -> AnswerFormat | None:
+    """The format of a number with a known unit, its own or its column's, with or without a spread."""
+    number = _QUANTITY.fullmatch(text)
+    unit = "" if number is None else context.unit or number["unit"] or ""
+    if number is not None and _in_unit(unit, settings):
+        return _built("quantity", settings, context, unit=unit)
+    spread = _SPREAD.fullmatch(text)
+    unit = "" if spread is None else context.unit or _spread_unit(spread)
+    if spread is not None and _in_unit(unit, settings):
+        found = _built("quantity", settings, context, unit=unit)
+        return adjusted_format(found, settings, tolerance=spread["spread"])
+    return None
 
 
 def _of_options(text: str, options: Sequence[str]) -> str:

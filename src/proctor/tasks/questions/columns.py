@@ -203,22 +203,10 @@ def recognise(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> Col
     shared = {column for name in _SHARED for column in found.fields.get(name, ())}
     rest = [column for column in columns if column not in taken]
     for name in _KNOWN:
-        if name in given:
-            continue
-        free = [column for column in columns if column in {*rest, *(shared if name in _SHARED else ())}]
-        sure = {column: hit for column in free if (hit := _surety(name, column)) is not None}
-        named = sorted(sure, key=sure.__getitem__)
-        named = named or [column for column in rest if plain(column) in _WEAK.get(name, ())]
-        if name == "media":
-            numbered = [column for column in free if _PICTURE.fullmatch(plain(column))]
-            found.fields[name] = [column for column in free if column in {*named, *numbered}]
-        elif len(named) > 1 and name in _ALONE:
-            shown = " and ".join(map(repr, named))
-            expected = f"which of them is the {name}: --map {name}=COLUMN"
-            found.faults.append(TableFault(1, "", f"the columns {shown}", expected))
-        elif named:
-            found.fields[name] = named[:1]
-        rest = [column for column in rest if column not in found.fields.get(name, ())]
+        if name not in given:
+            free = [column for column in columns if column in {*rest, *(shared if name in _SHARED else ())}]
+            _take_recognised(found, name, free, rest)
+            rest = [column for column in rest if column not in found.fields.get(name, ())]
     if not found.fields.get("options"):
         found.options = _option_columns(rest)
     found.facets = [column for column in rest if column not in found.options]
@@ -241,6 +229,22 @@ def _take_given(found: ColumnMap, columns: Sequence[str], given: Mapping[str, Se
                 found.fields.setdefault(name, []).append(match[0])
             else:
                 found.faults.append(TableFault(1, "", f"no column {column!r} for {name}", one_of(columns, column)))
+
+
+def _take_recognised(found: ColumnMap, name: str, free: Sequence[str], rest: Sequence[str]) -> None:
+    """Takes the columns of a field: among the `free` ones by their names, else among the `rest` by a weak name."""
+    sure = {column: hit for column in free if (hit := _surety(name, column)) is not None}
+    named = sorted(sure, key=sure.__getitem__)
+    named = named or [column for column in rest if plain(column) in _WEAK.get(name, ())]
+    if name == "media":
+        numbered = [column for column in free if _PICTURE.fullmatch(plain(column))]
+        found.fields[name] = [column for column in free if column in {*named, *numbered}]
+    elif len(named) > 1 and name in _ALONE:
+        shown = " and ".join(map(repr, named))
+        expected = f"which of them is the {name}: --map {name}=COLUMN"
+        found.faults.append(TableFault(1, "", f"the columns {shown}", expected))
+    elif named:
+        found.fields[name] = named[:1]
 
 
 def _option_columns(columns: Sequence[str]) -> list[str]:

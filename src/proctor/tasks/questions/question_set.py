@@ -71,15 +71,8 @@ def read_questions(
     sheets = [core.read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
-    exact = layout.settings.exact
-    if not names:
-        mapping = ColumnMap()
-    elif exact:
-        from proctor.tasks.questions.exact import exact_columns  # few questions need what it imports
-
-        mapping = exact_columns(names)
-    else:
-        mapping = recognise(names, {**given, **(columns or {})})
+    exact, named = layout.settings.exact, {**given, **(columns or {})}
+    mapping = _mapping(names, named, exact=exact)
     folder = MediaFolder(layout.folder, media, _paths(sheets, mapping), layout.settings)
     reading = QuestionSet(layout, folder, mapping)
     reading.faults += layout.faults
@@ -90,24 +83,39 @@ def read_questions(
     if not names:
         return reading
     if exact:
-        if given or columns:
+        if named:
             reading.fault(layout.folder / NAME, "exact", "it with columns that somebody named", "one of both")
         reading.notes.append(f"As a program wrote it; facets: {', '.join(mapping.facets) or 'none'}")
     else:
-        named = {*given, *(columns or {})}
-        _keep_facets(reading, sheets, ("audio",), given=named)
+        _keep_facets(reading, sheets, ("audio",), given={*named})
         _find_media(reading, sheets, media)
-        _keep_facets(reading, sheets, ("window", "unit", "criteria"), given=named)
+        _keep_facets(reading, sheets, ("window", "unit", "criteria"), given={*named})
         reading.notes += [line for line in (mapping.line, mapping.near_line) if line]
     reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
     if not mapping.faults:
-        _read_rows(reading, sheets)
-        _check_protocol(reading)
-        line = keys_line(reading.items)
-        if layout.settings.shuffle_options:
-            reading.items, line = shuffle_options(reading.items, seed)
-        reading.notes += [line] if line else []
+        _read_items(reading, sheets, seed)
     return reading
+
+
+def _mapping(names: Sequence[str], given: Mapping[str, Sequence[str]], *, exact: bool) -> ColumnMap:
+    """The fields of the columns: as a program wrote them, or recognised beside those that somebody named."""
+    if not names:
+        return ColumnMap()
+    if not exact:
+        return recognise(names, given)
+    from proctor.tasks.questions.exact import exact_columns  # few questions need what it imports
+
+    return exact_columns(names)
+
+
+def _read_items(reading: QuestionSet, sheets: Sequence[core.Sheet], seed: int) -> None:
+    """Reads all rows, checks them against the settings, and shuffles options by the seed if these say so."""
+    _read_rows(reading, sheets)
+    _check_protocol(reading)
+    line = keys_line(reading.items)
+    if reading.layout.settings.shuffle_options:
+        reading.items, line = shuffle_options(reading.items, seed)
+    reading.notes += [line] if line else []
 
 
 def _find_media(reading: QuestionSet, sheets: Sequence[core.Sheet], media: Path | None) -> None:
@@ -322,13 +330,19 @@ def _add_groups(reading: QuestionSet) -> None:
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
     ]
     rest = f" of the {core.count_of(len(without), 'row')} without one" if len(without) < len(reading.items) else ""
-    sets: dict[str, set[frozenset[str]]] = {}
-    for item in (one for one in without if one.id in groups):
-        sets.setdefault(groups[item.id], set()).add(frozenset(medium.source for medium in item.media))
-    joined = sum(len(one) > 1 for one in sets.values())
-    held = f"; {'one holds' if joined == 1 else f'{joined:,} hold'} several, since a question shows them together"
     line = f"Groups: {len(set(groups.values())):,}, from the media{rest}: questions on one file belong together"
+    joined = _joined(without, groups)
+    held = f"; {'one holds' if joined == 1 else f'{joined:,} hold'} several, since a question shows them together"
     reading.notes.append(line + (held if joined else ""))
+
+
+def _joined(items: Sequence[core.Item], groups: Mapping[str, str]) -> int:
+    """The number of groups that hold several sets of files."""
+    sets: dict[str, set[frozenset[str]]] = {}
+    for item in items:
+        if item.id in groups:
+            sets.setdefault(groups[item.id], set()).add(frozenset(medium.source for medium in item.media))
+    return sum(len(one) > 1 for one in sets.values())
 
 
 def _by_files(items: Iterable[core.Item], folders: Mapping[str, str]) -> dict[str, str]:
@@ -364,30 +378,49 @@ def _add_facets(reading: QuestionSet) -> None:
 def _check_protocol(reading: QuestionSet) -> None:
     settings, file = reading.layout.settings, reading.layout.folder / NAME
     reading.metrics = _metrics(reading.items)
-    known = list(dict.fromkeys(name for item in reading.items for name in item.tags))
-    named: list[tuple[str, str, Sequence[Any]]] = [
-        *(("facets", name, known) for name in settings.facets or () if reading.items),
-        *(("buckets", name, known) for name in settings.buckets if reading.items),
-        *(("only", name, known) for name in settings.only if reading.items),
-        *(("relevance", name, known) for name in [settings.relevance] if name and reading.items),
-        *(("conditions", name, CONDITIONS.names()) for name in settings.conditions),
-        *(("judge", name, JUDGES.names()) for name in [settings.judge.partition(":")[0]] if name),
-        ("headline", settings.headline, [metric.name for metric in reading.metrics]),
-    ]
-    for where, name, choices in named:
-        if name not in choices:
-            reading.fault(file, where, repr(name), core.one_of(choices, name))
+    for where, names, choices in _named_choices(reading):
+        for name in names:
+            if name not in choices:
+                reading.fault(file, where, repr(name), core.one_of(choices, name))
     for name in settings.conditions if reading.items and not reading.faults else ():
         why = CONDITIONS.get(name).unfit(reading.items)
         if why:
             reading.fault(file, "conditions", f"{name!r}, and {why}", "another condition")
-    if settings.prompt and not (file.parent / settings.prompt).resolve().is_relative_to(file.parent.resolve()):
-        reading.fault(file, "prompt", repr(settings.prompt), "a template in this folder")
-    elif settings.prompt and not (file.parent / settings.prompt).is_file():
-        reading.fault(file, "prompt", f"no file {settings.prompt!r}", "a template in this folder")
+    if settings.prompt:
+        _check_prompt(reading, file)
     if reading.layout.name in core.BENCHMARKS.names():
         found = f"{reading.layout.name!r}, the name of an installed benchmark"
         reading.fault(file, "name", found, "another one (`name: …`)")
+
+
+def _named_choices(reading: QuestionSet) -> list[tuple[str, Iterable[str], Sequence[str]]]:
+    """The settings that name something, with the names and the choices."""
+    settings = reading.layout.settings
+    known = list(dict.fromkeys(name for item in reading.items for name in item.tags))
+    tags = [
+        ("facets", settings.facets or ()),
+        ("buckets", settings.buckets),
+        ("only", settings.only),
+        ("relevance", [settings.relevance] if settings.relevance else ()),
+    ]
+    judge = settings.judge.partition(":")[0]
+    named: list[tuple[str, Iterable[str], Sequence[str]]] = []
+    if reading.items:
+        named += [(where, names, known) for where, names in tags]
+    if settings.conditions:
+        named.append(("conditions", settings.conditions, CONDITIONS.names()))
+    if judge:
+        named.append(("judge", [judge], JUDGES.names()))
+    named.append(("headline", [settings.headline], [metric.name for metric in reading.metrics]))
+    return named
+
+
+def _check_prompt(reading: QuestionSet, file: Path) -> None:
+    prompt = reading.layout.settings.prompt
+    if not (file.parent / prompt).resolve().is_relative_to(file.parent.resolve()):
+        reading.fault(file, "prompt", repr(prompt), "a template in this folder")
+    elif not (file.parent / prompt).is_file():
+        reading.fault(file, "prompt", f"no file {prompt!r}", "a template in this folder")
 
 
 def _metrics(items: Sequence[core.Item]) -> list[core.Metric]:

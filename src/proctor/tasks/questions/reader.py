@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file, shell_word
+from proctor.core import PAGES, Benchmark, Item, PathReader, PluginReport, count_of, output_file, shell_word
 from proctor.tasks.questions import READER_SUMMARY
 from proctor.tasks.questions.folder import NAME, find_layout
 from proctor.tasks.questions.question_set import QuestionSet, read_questions
@@ -15,12 +15,11 @@ from proctor.tasks.questions.question_set import QuestionSet, read_questions
 _MOST_LINES = 200
 
 
-class QuestionsReader(BenchmarkReader):
+class QuestionsReader(PathReader):
     """Reads plain paths; `columns` maps fields to columns."""
 
     name = "own-questions"
     summary = READER_SUMMARY
-    reads_paths = True
 
     def __init__(self, columns: Mapping[str, Sequence[str]] | None = None) -> None:
         self._columns = columns or {}
@@ -71,20 +70,6 @@ class QuestionsReader(BenchmarkReader):
         few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
         notes = (*told, *([few] if len({item.group for item in found.items}) < needed else []))
         return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} {_who(found.items)}"))
-
-    def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-        from proctor.tasks.questions.exact import write_choices
-
-        reading = read_questions(data, None, self._columns)
-        reading.check()
-        write_choices(reading, benchmark_of(reading), out, items)
-
-    def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        from proctor.tasks.questions.exact import write_questions
-
-        reading = read_questions(data, None, self._columns)
-        reading.check()
-        write_questions(reading, benchmark_of(reading), out, items, references=references)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"{count_of(len(missing), 'file')} missing: proctor check {shell_word(data)} lists each with its row."

@@ -38,7 +38,7 @@ from proctor.web.sessions import (
     start_session,
 )
 from proctor.web.strings import languages
-from proctor.web.trail import record
+from proctor.web.trail import person_subject, record, shown_entries
 
 router = APIRouter()
 
@@ -179,7 +179,8 @@ def choose_language(request: Request, visitor: Annotated[Visitor, Depends(curren
     site = site_of(request)
     with site.writing() as connection:
         connection.execute(update(accounts).where(accounts.c.id == visitor.account).values(language=language))
-        record(connection, site.now(), visitor.account, "set language", f"account {visitor.account}")
+        subject = person_subject(connection, visitor.account)
+        record(connection, site.now(), visitor.account, "set language", subject)
     return RedirectResponse("/", 303)
 
 
@@ -271,15 +272,15 @@ def trail_page(
 ) -> Response:
     """The newest entries of the trail, or those before one; saved drafts only where they are asked for."""
     del visitor
-    query = select(trail, accounts.c.name).join(accounts, accounts.c.id == trail.c.account, isouter=True)
+    query = select(trail)
     if before is not None:
         query = query.where(trail.c.id < before)
     if not drafts:
         query = query.where(trail.c.action != "save draft")
     with site_of(request).reading() as connection:
-        entries = connection.execute(query.order_by(trail.c.id.desc()).limit(_ENTRIES + 1)).mappings().all()
-    shown = entries[:_ENTRIES]
-    older = shown[-1]["id"] if len(entries) > _ENTRIES else None
+        found = connection.execute(query.order_by(trail.c.id.desc()).limit(_ENTRIES + 1)).mappings().all()
+        shown = shown_entries(connection, found[:_ENTRIES])
+    older = shown[-1].id if len(found) > _ENTRIES else None
     return page(request, "trail", entries=shown, older=older, drafts=drafts)
 
 
