@@ -20,7 +20,7 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
-	$(PIP) --editable .
+	$(PIP) --editable '.[vision]'  # the demo orders key frames by optical flow
 	@touch $@
 
 $(VENV)/.test: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
@@ -76,6 +76,7 @@ types: install
 
 layers: install
 	$(BIN)/lint-imports
+	$(BIN)/python tools/circles.py
 
 doctests: install ## Examples of docstrings, and the pages of the documentation, executed
 	$(BIN)/python -m pytest --quiet --doctest-modules src

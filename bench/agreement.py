@@ -22,13 +22,13 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 
 from pydantic import JsonValue
 
-from proctor import api
-from proctor.api import ComparedJudges
+from proctor import api, shell
 from proctor.audits import AS_GIVEN, LeadRow
 from proctor.core import DASH, number, number_interval, p_value, signed
 from proctor.reports import spoken_language
 from proctor.results import judges_of
 from proctor.runs import Store
+from proctor.shell import ComparedJudges
 from proctor.stats import Contrast, Estimate
 
 BENCHMARK = "mediqa-eval"
@@ -43,7 +43,7 @@ def prepared(data: Path, work: Path) -> Store:
     """The store with ratings, and the scores of judges that learned from them, out of fold."""
     store = api.open_store(work / "runs.db")
     api.import_answers(BENCHMARK, data / "ratings.csv", data=data, store=store)
-    api.train_classifier_judge(store, BENCHMARK, out=work / "classifier", references=True)
+    shell.train_classifier_judge(store, BENCHMARK, out=work / "classifier", references=True)
     fit = work / "pipeline.json"
     if not fit.exists():
         api.fit_judge(store, BENCHMARK, method="pipeline", out=fit)

@@ -425,8 +425,8 @@ CORE = {
     "stats/bootstrap.py": "draws of groups",
     "stats/means.py": "a mean with its interval",
     "stats/paired.py": "a paired difference with interval and test",
-    "api/sources.py": "an evaluation: what `import proctor` begins with",
-    "api/execution.py": "a run, from options to answers",
+    "shell/run_preparation.py": "a run, from options to answers",
+    "api/evaluation.py": "an evaluation: what `import proctor` begins with",
 }
 """The files that one has to know, in reading order, below `src/proctor`."""
 
@@ -459,7 +459,11 @@ ROOMS = {
         "questions/reader.py",
     ),
     "web": ("sites in the browser: accounts, sessions, the trail; the review", "review.py"),
-    "api": ("what `import proctor` offers, and the commands call", "execution.py"),
+    "shell": (
+        "what commands and `api` share: tables of options, stores, models connected, runs and scorers arranged by steps",
+        "run_preparation.py",
+    ),
+    "api": ("what `import proctor` offers, and nothing else", "evaluation.py"),
     "testing": ("checks for packages that extend Proctor, doubles for their tests, the template of one", "checks.py"),
     "challenges": ("phases, teams, submissions, queue, scoring, boards, receipts, pages, packs", "submissions.py"),
     "cli": ("parse, call, print", "tree.py"),

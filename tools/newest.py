@@ -25,7 +25,7 @@ VERSIONS = ("3.13", "3.12")
 """Tried in this order; the classifiers in pyproject.toml name them."""
 
 BUILT_FROM = ("src", "pyproject.toml", "README.md", "LICENSE")
-EXTRAS = "web,challenge,postgres"
+EXTRAS = "web,challenge,postgres,plots,vision"
 TESTERS = ("pytest>=9.1,<9.2", "pytest-xdist", "hypothesis", "httpx2")
 LENIENT = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
 """Python 3.13 tells of connections to SQLite that tests leave to the garbage collector; 3.11 does not."""

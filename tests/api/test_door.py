@@ -9,11 +9,13 @@ import sys
 import pytest
 
 import proctor
+from proctor import api, core
 
 SCRIPT = """
 import json, sys
 before = set(sys.modules)
 import proctor
+from proctor import api, core
 print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
 """
 
@@ -42,3 +44,12 @@ def test_functions_stay_functions_whatever_is_imported() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'proctor' has no attribute 'evaluate'"):
         _ = proctor.evaluate  # type: ignore[attr-defined]
+
+
+def test_the_api_is_what_the_import_offers_and_nothing_else() -> None:
+    """What only commands need stands in `proctor.shell`."""
+    beside = set(core.__all__) | {"__version__", "formats", "stats"}
+    assert set(api.__all__) == set(proctor.__all__) - beside
+    assert len(api.__all__) <= 40
+    for name in api.__all__:
+        assert getattr(api, name) is getattr(proctor, name)

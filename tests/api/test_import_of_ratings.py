@@ -323,8 +323,8 @@ def test_scores_of_another_program_come_in_by_a_table(folder: Path) -> None:
 def test_judges_are_compared_and_chosen_in_a_language_that_the_embedded_one_cannot_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from proctor.api import judge_comparison
     from proctor.results import similarity_scores
+    from proctor.shell import judge_comparison
 
     store = imported(folder).store
     names = ["rouge-1-mean", "chrf-mean"]

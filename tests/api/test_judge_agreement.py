@@ -14,6 +14,7 @@ import proctor
 from proctor.audits.comparison import ORDER, TRUE_BETWEEN, TRUE_WITHIN
 from proctor.core import InputError
 from proctor.metrics import text
+from proctor.shell import ComparedJudges
 from proctor.tasks.mediqa_eval.methods import embedded
 from tests.support import program
 from tests.support.mediqa_folder import write_task
@@ -96,7 +97,7 @@ def test_a_learned_scorer_joins_the_mean_and_is_never_stacked(store: Path, tmp_p
     plain = proctor.judge_agreement(store, "mediqa-eval", **how)
     beside = proctor.judge_agreement(store, "mediqa-eval", **how, learned=["told"])
 
-    def figure(found: proctor.api.ComparedJudges, name: str) -> float:
+    def figure(found: ComparedJudges, name: str) -> float:
         return next(
             row.figure.value or 0.0 for row in found.rows if (row.metric, row.part, row.dimension) == (name, "all", "")
         )

@@ -19,9 +19,13 @@ import pytest
 from pydantic import BaseModel
 
 import proctor
-from proctor import api, core
-from proctor.api import analysis, exchange, reproduction, scores
-from proctor.api.options import (
+from proctor import api, core, shell
+from proctor.api import analysis, evaluation, import_export
+from proctor.audits import RatingsTable
+from proctor.core import FailedPolicy
+from proctor.results import OFFICIAL_SUMMARIES, SCORE_WRITERS
+from proctor.shell import reproduction, result_options
+from proctor.shell.options import (
     AnalyzeOptions,
     AuditOptions,
     CompareOptions,
@@ -32,9 +36,6 @@ from proctor.api.options import (
     ResultOptions,
     declared,
 )
-from proctor.audits import RatingsTable
-from proctor.core import FailedPolicy
-from proctor.results import OFFICIAL_SUMMARIES, SCORE_WRITERS
 from tests.support.fuzzed_store import NAME, fuzzed
 
 Pairs = list[tuple[str, Any]]
@@ -58,7 +59,7 @@ OF_SCORES = dict.fromkeys(("template", "allow_missing"), "of submissions of scor
 WAYS = {
     "results": Way(proctor.results, ResultOptions, "results:results"),
     "summary": Way(
-        api.official_summary,
+        shell.official_summary,
         ResultOptions,
         "part:official_summary",
         without={"two_level": "refused", "metrics": "refused"},
@@ -140,7 +141,7 @@ WAYS = {
     "other programs": Way(
         proctor.export,
         ExportOptions,
-        "exchange:form",
+        "import_export:form",
         {"out": "x", "format": "croissant"},
         {**OF_SCORES, "format": "which", "scorer": "of judgements", "no_references": "turned round: a test of its own"},
     ),
@@ -251,7 +252,7 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
     )
     for parts in (OFFICIAL_SUMMARIES, SCORE_WRITERS):
         monkeypatch.setattr(parts, "of", lambda _: part)
-    for module in (analysis, exchange, reproduction):
+    for module in (analysis, import_export, reproduction, result_options):
         for name in ("reader_or_default", "reader_of"):
             monkeypatch.setattr(module if hasattr(module, name) else core, name, lambda *_: reader)
     places = way.below.split()
@@ -261,7 +262,7 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
         )
         if place.split(":")[1].startswith("compared"):
             gives = (MagicMock(), ())
-        if place == "exchange:form":
+        if place == "import_export:form":
             from proctor.interchange import FORMATS
 
             monkeypatch.setattr(type(FORMATS), "get", lambda *_: MagicMock(write=ended))
@@ -292,7 +293,7 @@ def test_an_option_goes_down(way: Way, one: str, store: Any, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["results", "compare", "rank", "analyze", "score", "report", "export"])
 def test_methods_of_an_evaluation_are_the_functions_on_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = api.Evaluation(MagicMock(), "b", ())
-    module = {"score": scores, "export": exchange}.get(name, analysis)
+    module = {"score": evaluation, "export": import_export}.get(name, analysis)
     monkeypatch.setattr(module, name, function := MagicMock())
     assert getattr(made, name)(seed=3, draws=100) is function.return_value
     places = {"report": ("report.html",), "export": (None,)}.get(name, ())

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 import proctor
 from proctor.api import leaderboard
-from proctor.api.option_values import columns_of, facets_of, texts
 from proctor.core import InputError, UsageError
 from proctor.reports import RANGE, cost_lines
 from proctor.reports.blocks import recorded_figure
 from proctor.reports.figures.marks import PLOT_SHAPES
+from proctor.shell.option_values import columns_of, facets_of, texts
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
 

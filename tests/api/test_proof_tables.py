@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from proctor.api.reproduction import ReproductionTable, VerificationTable, _safe
 from proctor.core import Verified, VerifiedFigure
 from proctor.runs import ReproducedAnswer, Reproduction
+from proctor.shell.reproduction import ReproductionTable, VerificationTable, _safe
 
 
 def answer(system: str, item: str, state: str, *media: str, reason: str = "") -> ReproducedAnswer:

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import proctor
-from proctor import core, runs
-from proctor.api import exchange, score_predictions
+from proctor import core, runs, shell
+from proctor.api import import_export, score_predictions
 from proctor.core import Answer, ProctorError, RecordedAnswers
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
@@ -94,11 +94,11 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
     ("'big' is no size: write it like 20GB or 500MB", lambda _s, _f: run(yes, cache_size="big")),
     ("--data is missing. Give the folder with the files of focus", lambda _s, _f: proctor.load("focus")),
     ("The figures of --protocol official have two levels as they are. Leave --two-level out",
-     lambda s, _f: proctor.api.official_summary(s, NAME, two_level=True)),
+     lambda s, _f: shell.official_summary(s, NAME, two_level=True)),
     ("--protocol prints one summary as a whole. Leave --metric out",
-     lambda s, _f: proctor.api.official_summary(s, NAME, metrics="accuracy")),
+     lambda s, _f: shell.official_summary(s, NAME, metrics="accuracy")),
     (f"--protocol 'official' does not fit: {NAME} has no summary of its own, so leave it out.",
-     lambda s, _f: proctor.api.official_summary(s, NAME)),
+     lambda s, _f: shell.official_summary(s, NAME)),
     *((f"--draws {draws!r} can't be used: give a whole number of 100 or more", lambda s, _f, of=of, draws=draws: of(s, NAME, draws=draws))
       for of in VERBS for draws in (1, 99, "x", 150.5, True, None, float("nan"))),
     *((f"--seed {seed!r} can't be used: give a whole number", lambda s, _f, of=of, seed=seed: of(s, NAME, seed=seed))
@@ -191,14 +191,14 @@ FOUND = RecordedAnswers((Answer(item_id="room-1/q1", text="no", parsed=False),),
 def test_files_may_name_condition_and_system(
     given: dict[str, Any], under: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "read_foreign", lambda *_: FOUND)
+    monkeypatch.setattr(import_export, "read_foreign", lambda *_: FOUND)
     made = proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", store=":memory:", **given)
     assert made.done[0].startswith(f"1 answer and 0 judgements as {under} in ")
     assert (made.systems, made.conditions) == ((under.partition(" / ")[0],), ("muted",))
 
 
 def test_a_condition_that_the_files_contradict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "read_foreign", lambda *_: FOUND)
+    monkeypatch.setattr(import_export, "read_foreign", lambda *_: FOUND)
     with pytest.raises(ProctorError, match="--condition: found video, expected muted, as the files' names say"):
         proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", condition="video", store=":memory:")
 
@@ -223,7 +223,7 @@ def test_a_file_of_ratings_is_of_one_condition(
     rated = core.RecordedAnswers((one, two), scores=tuple(scores), system="theirs", notes=("a note",))
     reader = MagicMock(read_ratings=lambda *_, **__: [rated])
     monkeypatch.setattr(core.RATING_READERS, "of", lambda _: reader)
-    monkeypatch.setattr(exchange, "form_of", lambda *_: "")
+    monkeypatch.setattr(import_export, "form_of", lambda *_: "")
     monkeypatch.setattr(runs, "import_systems", import_systems)
     made = proctor.import_answers(benchmark, tmp_path / "x.csv", store=":memory:", **given)
     assert found == [under]

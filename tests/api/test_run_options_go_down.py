@@ -18,12 +18,12 @@ from typing import Any, is_typeddict
 import pytest
 
 import proctor
-from proctor import runs
-from proctor.api import arrange, prepare_scorers
-from proctor.api.model_options import RunOptions, ScoreOptions
-from proctor.api.options import declared, filled
+from proctor import runs, shell
 from proctor.core import InputError, UsageError
 from proctor.results import Contest, Options
+from proctor.shell import arrange, prepare_scorers
+from proctor.shell.model_options import RunOptions, ScoreOptions
+from proctor.shell.options import declared, filled
 from proctor.stats import RankingPlan, Resampling
 from tests.support.lamp_benchmark import lamps
 
@@ -169,7 +169,7 @@ def test_limits_of_a_judge_arrive(given: Mapping[str, Any], monkeypatch: pytest.
 
 def test_the_rooms_below_have_the_documented_defaults() -> None:
     """Where a room below has an option of the API, it has its default too: 2,000 draws, seed 0, 95 %, whole groups."""
-    from proctor.api.options import AnalyzeOptions, RankOptions, ResultOptions
+    from proctor.shell.options import AnalyzeOptions, RankOptions, ResultOptions
 
     rooms: list[tuple[Any, Any]] = [
         (Options(), ResultOptions),
@@ -218,7 +218,7 @@ def test_functions_of_the_door_have_the_documented_defaults() -> None:
 
 def test_an_option_without_a_default_may_be_none() -> None:
     """Else a function would meet None where its contract knows none."""
-    modules = [importlib.import_module(f"proctor.api.{one.name}") for one in iter_modules(proctor.api.__path__)]
+    modules = [importlib.import_module(f"proctor.shell.{one.name}") for one in iter_modules(shell.__path__)]
     kinds = {kind for module in modules for kind in vars(module).values() if is_typeddict(kind)}
     wrong = []
     for kind in kinds:

@@ -15,23 +15,24 @@ from typing import Any
 
 import pytest
 from matplotlib import pyplot
-from tests.support.judgements import Judgements
 
 import proctor
 from proctor import reports
-from proctor.api import analysis, downloads, exchange, plots, scores, sources, training
-from proctor.api import workers as ray_workers
+from proctor.api import analysis, downloads, evaluation, import_export
 from proctor.core import ConfigurationError, Excerpt, InputError, Item, Reference, VideoClip
 from proctor.core.criteria import Criterion
 from proctor.core.formats import BinaryFormat
 from proctor.judges.dimensions import DimensionScorer
 from proctor.judges.dimensions.ensemble import RecordedJudge
 from proctor.media import Excerpts, MediaAs, MediaLibrary
-from proctor.reports import ReportSummary
+from proctor.reports import ReportSummary, plots
 from proctor.reports.blocks import Story
 from proctor.runs import declare_scorer
+from proctor.shell import scorers, stores, training
+from proctor.shell import workers as ray_workers
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.fuzzed_store import NAME, fuzzed
+from tests.support.judgements import Judgements
 from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
@@ -152,9 +153,9 @@ def test_ctrl_c_in_a_notebook_stops_what_was_asked_for(monkeypatch: pytest.Monke
 
     async def cell() -> None:
         with pytest.raises(KeyboardInterrupt):
-            sources.wait_for(work)
+            stores.wait_for(work)
 
-    monkeypatch.setattr(sources, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(stores, "ThreadPoolExecutor", Pool)
     asyncio.run(cell())
     assert ended == ["cancelled"]
 
@@ -175,18 +176,18 @@ def test_a_report_of_an_evaluation_is_of_all_runs(tmp_path: Path, monkeypatch: p
 
 def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> None:
     made = proctor.run(lamps(free_text=True), "random", conditions="text-only", store=":memory:")
-    where = sources.stored(made)
+    where = stores.stored(made)
     file = tmp_path / "dimensions.yaml"
     file.write_text("dimensions:\n  - {name: tone, levels: [0, 1, 2]}\n")
-    scheme, prompts = scores._scheme(where, file)
+    scheme, prompts = scorers._scheme(where, file)
     assert (scheme is not None and [one.name for one in scheme.dimensions], prompts) == (["tone"], None)
     (tmp_path / "prompts").mkdir()
-    assert scores._scheme(where, file)[1] == tmp_path / "prompts"
+    assert scorers._scheme(where, file)[1] == tmp_path / "prompts"
     assert where.store.card("lamps").rating is None  # until the judge may score by it
     assert scheme is not None
     declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Judgements()), scheme)
     assert where.store.card("lamps").rating == scheme
-    assert scores._scheme(where, None) == (scheme, None)
+    assert scorers._scheme(where, None) == (scheme, None)
 
 
 @pytest.mark.parametrize("name", ["results", "compare", "rank", "analyze", "score", "report", "export"])
@@ -194,7 +195,7 @@ def test_what_an_evaluation_is_asked_goes_to_the_function_of_that_name(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = proctor.run(lamps(), "random", conditions="text-only", store=":memory:")
-    module = {"score": scores, "export": exchange}.get(name, analysis)
+    module = {"score": evaluation, "export": import_export}.get(name, analysis)
     given: list[Any] = []
 
     def function(*words: Any, **options: Any) -> str:

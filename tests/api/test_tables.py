@@ -13,12 +13,11 @@ from matplotlib.figure import Figure
 
 import proctor
 from proctor import Evaluation, InputError
-from proctor.api import ComparisonTable, RankingTable, ResultsTable
-from proctor.api.tables import LeaderboardTable
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import FreeTextFormat
-from proctor.reports import ReportSummary, Story
+from proctor.reports import ComparisonTable, RankingTable, ReportSummary, ResultsTable, Story
 from proctor.reports.figures.marks import PLOT_SHAPES
+from proctor.reports.frames import LeaderboardTable
 from proctor.runs import Store
 from tests.support.lamp_benchmark import lamps
 

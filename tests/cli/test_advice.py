@@ -25,10 +25,10 @@ _ADVICE = re.compile(r"Next: |same command|call again|[Rr]un (?:it )?again")
 HERE = "cli/test_advice.py::"
 TAKEN = {
     ("api/downloads.py", "Next: proctor run "): "interchange/test_fetch.py::",
-    ("api/model_choice.py", "all answers of all models: run the same command again"): "cli/test_choose_cli.py::",
-    ("api/scores.py", " without a verdict: call again to ask again."): "api/test_function_judges.py::",
-    ("api/training.py", "Next: proctor run BENCHMARK --model "): "training/test_train_answerer.py::",
-    ("api/workers.py", ": use the same command as the others, proctor run … --share"): "api/test_where_workers_are.py::",
+    ("shell/model_choice.py", "all answers of all models: run the same command again"): "cli/test_choose_cli.py::",
+    ("shell/scorers.py", " without a verdict: call again to ask again."): "api/test_function_judges.py::",
+    ("shell/training.py", "Next: proctor run BENCHMARK --model "): "training/test_train_answerer.py::",
+    ("shell/workers.py", ": use the same command as the others, proctor run … --share"): "api/test_where_workers_are.py::",
     ("cli/__init__.py", "proctor: stopped by Ctrl-C; the same command starts again."): "cli/test_interrupted.py::",
     ("cli/challenge.py", "Next: edit "): "challenges/test_organisers_shell.py::",
     ("cli/challenge.py", "Next: proctor challenge status "): "challenges/test_organisers_shell.py::",

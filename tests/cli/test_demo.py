@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proctor import api
+from proctor.cli import run
 from proctor.runs import Store
 from tests.support.program import proctor
 
@@ -64,3 +66,13 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyt
     other = proctor("demo", "--videos", "3", "--seed", "5", "--out", out)
     assert (other.returncode, other.stdout) == (1, "")
     assert "found seed 5, 2 videos, expected seed 5, 3 videos: take another --out" in " ".join(other.stderr.split())
+
+
+def test_without_the_extra_of_optical_flow_the_demo_leaves_one_system_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run._ordering_systems() == run.ORDERING_SYSTEMS
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert run._ordering_systems() == ("random", "as-given", "classical-vision")
+    told = "Left out: seriation needs the extra 'vision': pip install 'proctor-eval[vision]'\n"
+    assert capsys.readouterr().err == told

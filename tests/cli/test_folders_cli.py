@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from proctor.api import load
-from proctor.api.benchmarks import recalled, remember
 from proctor.core import FilesOrigin
 from proctor.results import public_copy
 from proctor.runs import Store
+from proctor.shell.benchmarks import recalled, remember
 from tests.support.program import proctor
 from tests.support.text_folder import write_text_folder
 

@@ -14,11 +14,11 @@ import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 import proctor
-from proctor.api import FittedJudge
 from proctor.core import UsageError, generator
 from proctor.judges.dimensions.calibration import read_choice
 from proctor.results import judges_of
 from proctor.runs import Store
+from proctor.shell import FittedJudge
 from tests.support.faulty_server import FaultyServer
 from tests.support.lamp_benchmark import lamps
 from tests.support.program import within

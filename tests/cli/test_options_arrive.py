@@ -20,9 +20,9 @@ from unittest.mock import MagicMock
 import pytest
 import typer
 
-import proctor.api
-from proctor.api import declared
+from proctor import shell
 from proctor.cli.main import commands
+from proctor.shell import declared
 
 FORMAT = {"output": "how it is printed"}
 TABLES = {"form": "how it is printed", "figure": "drawn afterwards"}
@@ -603,12 +603,12 @@ def test_every_command_has_a_way() -> None:
 
 @pytest.mark.parametrize(("name", "default"), [("draws", 2000), ("seed", 0), ("level", 0.95)])
 def test_what_intervals_are_drawn_with_is_the_same_everywhere(name: str, default: float) -> None:
-    shell = [one.default for command in callbacks() for one in command_of(command).params if one.name == name]
-    modules = [importlib.import_module(f"proctor.api.{one.name}") for one in iter_modules(proctor.api.__path__)]
+    typed = [one.default for command in callbacks() for one in command_of(command).params if one.name == name]
+    modules = [importlib.import_module(f"proctor.shell.{one.name}") for one in iter_modules(shell.__path__)]
     tables = [kind for module in modules for kind in vars(module).values() if is_typeddict(kind)]
     python = [declared(kind)[name][1].default for kind in tables if name in kind.__annotations__]
     assert python
-    assert {*shell, *python} == {default}
+    assert {*typed, *python} == {default}
 
 
 def test_no_flag_is_up_by_itself() -> None:

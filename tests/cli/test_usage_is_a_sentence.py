@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "proctor"
 
 
-@pytest.mark.parametrize("room", ["api", "cli"])
+@pytest.mark.parametrize("room", ["api", "cli", "shell"])
 def test_no_wrong_usage_is_told_as_found_and_expected(room: str) -> None:
     found = [
         f"{file.name}:{node.lineno}"

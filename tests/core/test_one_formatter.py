@@ -13,7 +13,7 @@ from proctor.core.metric import ACCURACY, Metric
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "proctor"
-ROOMS = ("api", "cli", "reports", "interchange", "challenges")
+ROOMS = ("api", "cli", "shell", "reports", "interchange", "challenges")
 PRIVATE = re.compile(
     r":[+ ]?\.\d%\}"  # f"{share:.0%}"
     r"|\b100 \* [^}]*:[+ ]?\.\d+f\}"  # f"{100 * share:.1f}"
@@ -83,7 +83,7 @@ def test_heads_are_of_one_table() -> None:
         "First in samples",
         "p holm",
     )
-    for room in ("api", "cli", "reports"):
+    for room in ("api", "cli", "shell", "reports"):
         for file in (SOURCE / room).rglob("*.py"):
             text = file.read_text("utf-8")
             assert [name for name in others if f'"{name}"' in text or f'">{name}"' in text] == [], file

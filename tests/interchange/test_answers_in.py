@@ -336,7 +336,7 @@ def test_columns_that_nobody_can_tell(tmp_path: Path) -> None:
 
 
 def test_a_benchmarks_own_tables_stay_its_own(tmp_path: Path) -> None:
-    from proctor.api.exchange import form_of
+    from proctor.api.import_export import form_of
 
     class Native(BenchmarkReader):
         name = "native"

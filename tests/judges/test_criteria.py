@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.support.judgements import Judgements
 
 from proctor.core import (
     Answer,
@@ -33,6 +32,7 @@ from proctor.judges import JUDGES
 from proctor.judges.verdict_judges import criteria, three_level
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 
 RUBRIC = (
     Criterion(criterion="names the spleen", points=5),

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores
@@ -21,6 +20,7 @@ from proctor.models import ModelSpec
 from proctor.runs import Store
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.rated_task import CHINESE, score, stored
 
 

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import InfrastructureError, InputError
 from proctor.judges.dimensions.calibration import agreement
@@ -25,6 +24,7 @@ from proctor.judges.dimensions.few_shot import (
     search_examples,
 )
 from tests.support.dimension_cases import case
+from tests.support.judgements import Judgements
 from tests.support.rated_pool import CHINESE, RATED, Model, encounters_of, few, searched
 
 

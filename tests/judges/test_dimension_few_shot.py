@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError, ProctorError
 from proctor.judges.dimensions import RatedCase
@@ -26,6 +25,7 @@ from proctor.judges.dimensions.few_shot import (
 )
 from tests.support.dimension_cases import case, picture, rating
 from tests.support.faulty_server import Fault, Request
+from tests.support.judgements import Judgements
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_pool import RATED, Model, encounters_of, few, one_judged, searched
 from tests.support.requests import asked_text

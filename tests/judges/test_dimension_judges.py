@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges import JUDGES
@@ -17,6 +16,7 @@ from proctor.judges.dimensions import Case, Dimension, DimensionScores, Referenc
 from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN
 from tests.support.dimension_cases import ENGLISH, LEVELS, case, judged, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.snapshot import assert_frozen
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError, generator
 from proctor.judges.dimensions import DimensionScores
 from proctor.judges.dimensions.calibration import Calibration, RatedScore, fit_calibration, read_calibration
 from tests.support.dimension_cases import case, judged
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
+from tests.support.judgements import Judgements
 from tests.support.snapshot import assert_frozen
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.api import size_in_bytes
 from proctor.core import UsageError
+from proctor.shell import size_in_bytes
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.program import proctor, proctor_forked
 

@@ -14,7 +14,8 @@ from PIL import Image as Pillow
 from proctor.core import ConfigurationError, Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.models import Footage, ModelClient, ModelSpec
-from proctor.models.weights import Choices, Clip, Query, Weights
+from proctor.models.queries import Choices, Clip, Query
+from proctor.models.weights import Weights
 from proctor.systems import ModelSystem, Sampling
 from tests.support.tiny_vlm import make_tiny_vlm
 

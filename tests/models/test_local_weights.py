@@ -27,7 +27,8 @@ from pydantic import BaseModel
 from proctor.core import ConfigurationError, Frame, Stopwatch, SystemFaultError, Timing
 from proctor.models import ModelClient, ModelSpec, Reply
 from proctor.models.local import Batches
-from proctor.models.weights import Choices, Query, Weights
+from proctor.models.queries import Choices, Query
+from proctor.models.weights import Weights
 from tests.support.tiny_vlm import make_tiny_vlm
 from tests.support.virtual_time import run_in_virtual_time, until
 
@@ -309,7 +310,8 @@ def test_a_processor_that_needs_torchvision_says_so(tmp_path: Path) -> None:
 def test_a_batch_too_large_for_the_memory_is_halved(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from proctor.models.weights import GeneratedText, Weights
+    from proctor.models.queries import GeneratedText
+    from proctor.models.weights import Weights
 
     sizes: list[int] = []
     real = Weights._generated

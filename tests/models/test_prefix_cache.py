@@ -17,7 +17,7 @@ from proctor.core import Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.models import NOT_REUSED, Choices, FixedForm, ModelClient, ModelSpec, Query, Weights
 from proctor.models.prefix_cache import PrefixReuse
-from proctor.models.weights import Clip, GeneratedText
+from proctor.models.queries import Clip, GeneratedText
 from proctor.systems import ModelSystem
 from tests.support.tiny_vlm import make_tiny_lm, make_tiny_vlm, tiny_qwen_vl
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.api import AnalysisTables
 from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
+from proctor.reports import AnalysisTables
 from proctor.reports.figures.marks import PLOT_SHAPES
 from proctor.reports.report_numbers import Source
 from proctor.results import (

@@ -12,6 +12,7 @@ from proctor.core.formats import BinaryFormat
 from proctor.results import Contest, ModelChoice, choose_run
 from proctor.runs import Store
 from proctor.stats import RankingPlan
+from proctor.systems import FunctionSystem
 
 VIDEOS = 8
 
@@ -34,7 +35,7 @@ def rooms() -> Benchmark:
     return Benchmark("rooms", "Rooms", tuple(items), (ACCURACY,), "accuracy", facets=("kind",), buckets=("kind",))
 
 
-def answering(name: str, right: Callable[[str, int], bool]) -> proctor.api.FunctionSystem:
+def answering(name: str, right: Callable[[str, int], bool]) -> FunctionSystem:
     """A system that is right where it is told so: by kind and number of the question."""
 
     def said(question: str) -> str:
@@ -44,7 +45,7 @@ def answering(name: str, right: Callable[[str, int], bool]) -> proctor.api.Funct
     return proctor.system(name=name)(said)
 
 
-def chosen(*systems: proctor.api.FunctionSystem) -> ModelChoice:
+def chosen(*systems: FunctionSystem) -> ModelChoice:
     made = proctor.run(rooms(), list(systems), conditions="text-only", store=":memory:", baselines=False)
     contest = Contest("text-only", made.systems)
     return choose_run(made.store, "rooms", contest, RankingPlan(rule="mean", draws=200))

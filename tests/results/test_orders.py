@@ -16,8 +16,6 @@ from PIL import Image
 from sqlalchemy import make_url, update
 
 import proctor as python
-from proctor.api import arrange, work_async
-from proctor.api.workers import Worked
 from proctor.core import Answer, InputError, Item
 from proctor.runs import (
     ItemClaims,
@@ -32,6 +30,8 @@ from proctor.runs import (
     schema,
 )
 from proctor.runs.engine import ask_all
+from proctor.shell import arrange, work_async
+from proctor.shell.workers import Worked
 from tests.runs.test_engine import Scripted
 from tests.runs.test_item_leases import job_of, opened, say_two, url  # noqa: F401 - a fixture
 from tests.support.faulty_server import FaultyServer

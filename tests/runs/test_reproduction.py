@@ -20,6 +20,7 @@ from proctor.core import Answer, Benchmark, Image, InputError, Item, Reference, 
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.media import ShowsFiles, ShowsOriginals
 from proctor.runs import Reproduction, Store, recorded
+from proctor.shell import write_shown
 from proctor.systems import prompt_as_sent
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.faulty_server import FaultyServer
@@ -290,7 +291,7 @@ def test_a_name_leads_nowhere_else(media: Path, tmp_path: Path) -> None:
         name = "../../climber\x1b[31m"
 
     store = asked(media, tmp_path, Climber())
-    (line,) = proctor.api.write_shown(store, "q1", tmp_path / "out", "toy", systems=Climber.name, media=media)
+    (line,) = write_shown(store, "q1", tmp_path / "out", "toy", systems=Climber.name, media=media)
     assert "6 pictures" in line
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["_.._climber_[31m".replace("[", "_")]
     with pytest.raises(InputError, match="found no such folder"):

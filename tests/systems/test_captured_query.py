@@ -11,7 +11,8 @@ import pytest
 from proctor.core import ConfigurationError, Frame, Item
 from proctor.core.formats import BinaryFormat, ChoiceFormat, TimestampsFormat
 from proctor.models import ModelClient, ModelSpec, Query
-from proctor.models.weights import GeneratedText, Weights
+from proctor.models.queries import GeneratedText
+from proctor.models.weights import Weights
 from proctor.systems import ModelSystem, Sampling
 
 ITEMS = (

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.api import arrange
-from proctor.api.workers import order_of
 from proctor.core import (
     ACCURACY,
     Answer,
@@ -28,6 +26,8 @@ from proctor.core import (
 from proctor.core.formats import ChoiceFormat, OrderingFormat
 from proctor.models import ModelClient, ModelSpec, load_prompt
 from proctor.runs import Store, recorded
+from proctor.shell import arrange
+from proctor.shell.orders import order_of
 from proctor.systems import ModelSystem, prompt_as_sent, prompt_for_benchmark
 from proctor.systems.replies import asks_for_rationale, order_form, order_instruction, rationale_in
 from tests.support.faulty_server import Calls, Cut, FaultyServer, Rejects, Request

@@ -26,7 +26,7 @@ from proctor.core.formats import (
     option_letters,
 )
 from proctor.metrics.accuracy import best_constant
-from proctor.systems import build_system, say
+from proctor.systems import build_system, format_value
 from proctor.systems.baselines import (
     DEFAULT_SPAN_S,
     LongestOption,
@@ -89,13 +89,13 @@ FORMATS: list[tuple[AnswerFormat, JsonValue, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("form", "value", "options"), [*FORMATS, (FreeTextFormat(), "A clip is placed.", ())])
 def test_what_is_said_is_read_back(form: AnswerFormat, value: JsonValue, options: tuple[str, ...]) -> None:
-    assert form.parse(say(form, value), options) == value
+    assert form.parse(format_value(form, value), options) == value
 
 
 @given(st.integers(0, 99 * 3600 * 1000))
 def test_every_time_to_the_millisecond_is_read_back(millis: int) -> None:
     form = TimestampsFormat()
-    read = form.parse(say(form, [millis / 1000]))
+    read = form.parse(format_value(form, [millis / 1000]))
     assert isinstance(read, list)
     assert [float(str(moment)) for moment in read] == pytest.approx([millis / 1000], abs=1e-6)
 
@@ -103,7 +103,7 @@ def test_every_time_to_the_millisecond_is_read_back(millis: int) -> None:
 @given(st.floats(0, 100))
 def test_every_percentage_is_read_back(value: float) -> None:
     form = PercentageFormat()
-    assert form.parse(say(form, value)) == pytest.approx(value, abs=5.1e-5)
+    assert form.parse(format_value(form, value)) == pytest.approx(value, abs=5.1e-5)
 
 
 @pytest.mark.parametrize("build", [RandomGuess, Majority, LongestOption, ShortestOption, TextSimilarity])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor.api import official_summary
 from proctor.core import ABOUT, ProctorError, question_writer, reader_at
+from proctor.shell import official_summary
 from proctor.systems import prompt_for_benchmark
 
 

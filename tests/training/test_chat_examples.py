@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from proctor.core import ConfigurationError, InputError
-from proctor.models.weights import Choices, FixedForm, Query, Weights
+from proctor.models.queries import Choices, FixedForm, Query
+from proctor.models.weights import Weights
 from proctor.training.fine_tuning import ChatExample, collate, measure
 from proctor.training.run_folder import template_hash
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import t
-from tests.support.judgements import Judgements
 
-from proctor.api.judge_training import _generative_agreement
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.logprob import MANIFEST, generative, read_generative
 from proctor.models import Weights
+from proctor.shell.judge_training import _generative_agreement
 from proctor.training.fine_tuning import LoraSettings
 from proctor.training.generative import GenerativePlan, TrainedGenerative, part_encounters, train_generative
 from proctor.training.grpo import GrpoSettings
 from proctor.training.run_folder import NothingLearnedError, RunFolder
 from tests.support.dimension_cases import setup
+from tests.support.judgements import Judgements
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import make_tiny_lm
 from tests.support.trained_judge import short_prompts, told_by_a_word

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from proctor.core import InputError
 from proctor.judges.dimensions import GenerativeManifest, RatedCase
-from proctor.models.weights import Choices, FixedForm, Query
+from proctor.models.queries import Choices, FixedForm, Query
 from proctor.training.generative import judge_card, majority, part_encounters
 from proctor.training.judge_questions import JudgeQuestion, merit
 from tests.support.trained_judge import told_by_a_word

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError
 from proctor.judges.dimensions import ClientPool, DimensionScores
@@ -16,9 +15,10 @@ from proctor.judges.dimensions.case import IMAGES_UNSEEN
 from proctor.judges.dimensions.factories import logprob, rating
 from proctor.judges.dimensions.logprob import GenerativeJudge, GenerativeManifest, generative_client, rubric_prompts
 from proctor.models import ModelSpec, Query, Weights
-from proctor.models.weights import GeneratedText
+from proctor.models.queries import GeneratedText
 from proctor.training.judge_questions import judge_questions
 from tests.support.dimension_cases import case, picture, setup
+from tests.support.judgements import Judgements
 from tests.support.tiny_vlm import make_tiny_lm
 from tests.support.trained_judge import told_by_a_word
 

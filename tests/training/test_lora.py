@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from proctor.core import ConfigurationError
-from proctor.models.weights import Choices, FixedForm, Query, Weights
+from proctor.models.queries import Choices, FixedForm, Query
+from proctor.models.weights import Weights
 from proctor.training import RunFolder
 from proctor.training.fine_tuning import ChatExample, LoraSettings, data_hash, fine_tune, merge, with_adapter
 from proctor.training.run_folder import CheckpointEvaluation, read_origin

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.api.model_options import LoraOptions
-from proctor.api.options import declared
-from proctor.api.training import lora_settings
 from proctor.core import InputError
+from proctor.shell.model_options import LoraOptions
+from proctor.shell.options import declared
+from proctor.shell.training import lora_settings
 from proctor.training import LoraSettings
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.api.training import AnswererTable
 from proctor.core import ACCURACY, Benchmark, Image, InputError, Item, Reference, generator
 from proctor.core.formats import BinaryFormat
 from proctor.models.adapters import SEEN, read_record, seen_media
 from proctor.runs import Store
+from proctor.shell.training import AnswererTable
 from proctor.training import RunFolder
 from proctor.training.answerer import TrainedAnswerer
 from tests.support.killed_child import killed

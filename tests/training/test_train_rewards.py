@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.judgements import Judgements
 
-from proctor import api
+from proctor import shell
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
 from proctor.judges.dimensions.logprob import MANIFEST, generative
@@ -18,6 +17,7 @@ from proctor.training.fine_tuning import LoraSettings
 from proctor.training.generative import GenerativePlan, part_encounters, train_generative
 from proctor.training.grpo import GrpoSettings
 from tests.support.dimension_cases import setup
+from tests.support.judgements import Judgements
 from tests.support.ordinal_task import PROMPT, OrdinalJudge, rated_cases, rated_prompts
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]
@@ -47,13 +47,13 @@ def test_the_whole_way_from_ratings_to_an_export(plan: GenerativePlan, tmp_path:
     assert any(one["formed"] > 0 for one in rewarded)
     assert (run / "fine-tuning" / "adapter" / "adapter_model.safetensors").exists()
 
-    checked = api.check_parity(run, export=out, device="cpu")
+    checked = shell.check_parity(run, export=out, device="cpu")
     assert checked.faults == ()
     assert checked.exported == out
     assert {one.name for one in out.iterdir()} == {"adapter", "merged", "manifest.json", "parity.json"}
     assert not any("Question 0/" in one.read_text(errors="ignore") for one in out.rglob("*") if one.is_file())
     with pytest.raises(InputError, match="found something there, expected a new folder"):
-        api.check_parity(run, export=out, device="cpu")
+        shell.check_parity(run, export=out, device="cpu")
 
     async def judged() -> list[dict[str, float]]:
         pool = ClientPool([])

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor import core
-from proctor.api.options import (
+from proctor.core import PAGES, InputError, UsageError, count_of
+from proctor.reports import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
+from proctor.shell import (
     AnalyzeOptions,
     AuditOptions,
     CompareOptions,
@@ -19,12 +20,19 @@ from proctor.api.options import (
     RankOptions,
     ReportOptions,
     ResultOptions,
+    Stored,
+    StoredRuns,
+    as_lists,
+    excerpts_as,
     filled,
     listed,
+    media_at,
+    metric_names,
+    options_of,
+    policy_of,
+    stored,
+    wait_for,
 )
-from proctor.api.sources import Evaluation, Stored, stored, wait_for
-from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import FailedPolicy, InputError, PluginReport, UsageError, count_of
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
-    from proctor.results import Options
     from proctor.runs import Store
 
 Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
@@ -41,7 +48,7 @@ _FRAMES = 4
 
 
 def results(
-    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ResultOptions]
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ResultOptions]
 ) -> ResultsTable:
     """Every metric of every run, with its confidence interval, the number of items, and what is missing.
 
@@ -56,34 +63,8 @@ def results(
     return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
 
 
-def official_summary(
-    source: Evaluation | Store | str | Path | None = None,
-    benchmark: str = "",
-    protocol: str = "official",
-    **options: Unpack[ResultOptions],
-) -> PluginReport:
-    """The summary of every run as the benchmark's own program computes it ("official"), or "corrected". Raises
-    `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
-    from proctor.results import OFFICIAL_SUMMARIES
-
-    given = filled("official_summary", ResultOptions, options)
-    if given["two_level"]:
-        raise InputError("The figures of --protocol official have two levels as they are. Leave --two-level out.")
-    if given["metrics"]:
-        raise InputError("--protocol prints one summary as a whole. Leave --metric out.")
-    where = stored(source, benchmark, given["systems"], given["conditions"])
-    program = OFFICIAL_SUMMARIES.of(where.store.card(where.benchmark).read_by)
-    known = () if program is None else tuple(program.protocols)
-    if program is None or protocol not in known:
-        own = f"{where.benchmark} has no summary of its own, so leave it out"
-        advice = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[len(known)]
-        raise InputError(f"--protocol {protocol!r} does not fit: {advice}.")
-    chosen = options_of(where, given)
-    return program.official_summary(where.store, where.benchmark, chosen, corrected=protocol == "corrected")
-
-
 def compare(
-    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
 ) -> ComparisonTable:
     """Paired differences between runs, on the items that both have a score for. Compared are the conditions of each
     system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
@@ -97,14 +78,14 @@ def compare(
     where = stored(source, benchmark, given["systems"], given["conditions"])
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
-    metrics = _metric_names(given["metrics"])
+    metrics = metric_names(given["metrics"])
     return ComparisonTable(
         compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics)
     )
 
 
 def rank(
-    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[RankOptions]
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[RankOptions]
 ) -> RankingTable:
     """Rank systems over buckets of questions. Systems that do not differ significantly share a rank.
 
@@ -123,7 +104,7 @@ def rank(
 
 
 def leaderboard(
-    source: Evaluation | Store | str | Path | None = None,
+    source: StoredRuns | Store | str | Path | None = None,
     benchmark: str = "",
     metric: str | FunctionOverItems = "",
     **options: Unpack[LeaderboardOptions],
@@ -143,7 +124,7 @@ def leaderboard(
     board = compute(
         *(where.store, where.benchmark),
         condition=under,
-        metric=next(iter(_metric_names(metric or None)), None),
+        metric=next(iter(metric_names(metric or None)), None),
         scorer=given["scorer"] or None,
         options=replace(drawn, conditions=()),
     )
@@ -151,7 +132,7 @@ def leaderboard(
 
 
 def analyze(
-    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[AnalyzeOptions]
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[AnalyzeOptions]
 ) -> AnalysisTables:
     """Analyze the systems that `rank` ranks: accuracy by capability, regression, gaps, variation between videos, paired
     tests, ensembles and causes of failure. The command is `proctor analyze`."""
@@ -162,9 +143,8 @@ def analyze(
     where = stored(source, benchmark, given["systems"])
     contest = Contest(**_contest(where, given), all_items=given["all_items"])
     plan = Resampling(draws=given["draws"], seed=given["seed"], two_level=given["two_level"])
-    return AnalysisTables(
-        analyse(where.store, where.benchmark, contest, stability=given["stability"], plan=plan), where
-    )
+    found = analyse(where.store, where.benchmark, contest, stability=given["stability"], plan=plan)
+    return AnalysisTables(found, where.store, where.benchmark)
 
 
 def audit(
@@ -199,8 +179,6 @@ def audit(
     elif benchmark:
         raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or give a store with it.")
     else:
-        from proctor.api.benchmarks import as_lists
-
         found = tables_of(scores, ratings, *both, allow_missing=missing, columns=as_lists(given["columns"]))
     if plan is not None and len(found[1]) != 2:
         names = ", ".join(metric.name for metric in found[1])
@@ -209,7 +187,7 @@ def audit(
 
 
 def report(
-    source: Evaluation | Store | str | Path | None = None,
+    source: StoredRuns | Store | str | Path | None = None,
     out: str | Path = "report.html",
     benchmark: str = "",
     **options: Unpack[ReportOptions],
@@ -225,7 +203,7 @@ def report(
 
     given = filled("report", ReportOptions, options)
     where = stored(source, benchmark)
-    out = where.output(out, core.PAGES)
+    out = where.output(out, PAGES)
     drawn = replace(options_of(where, given), systems=(), conditions=())
     baselines, media, names = tuple(listed(given["baselines"])), given["media"], given["pseudonyms"]
     if given["publish"]:
@@ -283,7 +261,6 @@ async def _frames(shown: Any) -> list[Any]:
 def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
     """The media of a folder, with a note on missing files. Raises `InputError` if the folder is missing, or holds none
     of the files."""
-    from proctor.api.benchmarks import excerpts_as, media_at
     from proctor.media import MediaLibrary
 
     folder = media_at(media)
@@ -301,33 +278,6 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
     return library, [f"{media}: found {found}: their items have no pictures"] if missing else []
 
 
-def _metric_names(given: Any) -> tuple[str, ...]:
-    """The names of metrics. One over items may be given as itself, or as `path/to/file.py:name`."""
-    named = listed(given)
-    if all(isinstance(one, str) and not core.is_file_address(one) for one in named):
-        return tuple(map(str, named))
-    from proctor.metrics import put_over_items
-
-    return tuple(
-        one if isinstance(one, str) and not core.is_file_address(one) else put_over_items(one) for one in named
-    )
-
-
-def options_of(where: Stored, given: Any) -> Options:
-    """The options of `proctor.runs` for these arguments."""
-    from proctor.results import Options
-
-    names = ("all_items", "draws", "level", "seed", "two_level")
-    return Options(
-        by=tuple(listed(given.get("by"))),
-        failed=policy_of(given["failed"]),
-        systems=where.systems,
-        conditions=where.conditions,
-        metrics=_metric_names(given.get("metrics")),
-        **{name: given[name] for name in names if name in given},
-    )
-
-
 def _contest(where: Stored, given: Any) -> dict[str, Any]:
     """Who is ranked, and how items count. The condition is the given one, else the first of an evaluation, else
     `video`."""
@@ -338,16 +288,6 @@ def _contest(where: Stored, given: Any) -> dict[str, Any]:
         "failed": policy_of(given["failed"]),
         "latency": given["latency"],
     }
-
-
-def policy_of(named: FailedPolicy | str | None) -> FailedPolicy | None:
-    """The policy for items without a score, also by its name. None is the benchmark's own."""
-    if named is None or isinstance(named, FailedPolicy):
-        return named
-    known = [policy.value for policy in FailedPolicy]
-    if named not in known:
-        raise InputError("failed", found=repr(named), expected=f"one of {', '.join(known)}")
-    return FailedPolicy(named)
 
 
 def _run_name(text: str) -> tuple[str, str] | None:

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor import core
-from proctor.api.benchmarks import remember
-from proctor.api.options import ImportOptions
-from proctor.api.sources import Evaluation, existing_store, open_store
+from proctor.shell import ImportOptions, StoredRuns, existing_store, open_store, remember
 
 if TYPE_CHECKING:
     from proctor.audits import RatingRows
@@ -50,7 +48,7 @@ def holds_ratings(path: Path, columns: Mapping[str, Sequence[str]]) -> bool:
 
 async def import_ratings(
     benchmark: core.Benchmark, path: Path, columns: Mapping[str, Sequence[str]], given: ImportOptions
-) -> Evaluation:
+) -> StoredRuns:
     """Import a table of ratings, with the answers where the table has them, all of it or nothing.
 
     Ratings become scores by `human:RATER`, dimensions rating dimensions of the benchmark: those that the benchmark, the
@@ -236,7 +234,7 @@ class _Import:
     def _fault(self, row: int, column: str, found: str, expected: str) -> None:
         self.rows.faults.append(core.TableFault(row, column, found, expected))
 
-    async def write(self) -> Evaluation:
+    async def write(self) -> StoredRuns:
         """Stores the answers and the ratings."""
         from proctor.metrics import code_scorers
         from proctor.runs import declare_ratings, import_systems
@@ -256,7 +254,7 @@ class _Import:
         named = {(run.system, run.condition): run for run in opened.runs(name)}
         remember(opened, self.benchmark)
         made = tuple(named[pair] for pair in self.conditions.items())
-        return Evaluation(opened, name, made, None, self._notes(), self._done(opened))
+        return StoredRuns(opened, name, made, None, self._notes(), self._done(opened))
 
     def _scores(self) -> dict[str, list[core.Score]]:
         found: dict[str, list[core.Score]] = {system: [] for system in self.conditions}

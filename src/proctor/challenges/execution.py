@@ -26,9 +26,8 @@ from proctor.challenges.queue import Leased
 from proctor.challenges.settings import CHALLENGE_FILE, Budget, Phase, Resources, read_challenge
 from proctor.challenges.states import SubmissionState
 from proctor.containers import BoxedSystem, BoxError, BoxLimits, BoxReport, Executor, examine
-from proctor.media import Excerpts, MediaLibrary
-from proctor.metrics import code_scorers
-from proctor.runs import Limits, Outcome, Plan, PlanOptions, RunTakenError, Store, Tally, execute, plan
+from proctor.runs import Limits, Outcome, PlanOptions, RunTakenError, Store, Tally
+from proctor.shell import SingleRun, plan_single
 
 ALL_GPUS = "nvidia.com/gpu=all"
 """All GPUs of a machine, by the container device interface (CDI)."""
@@ -50,22 +49,6 @@ def boxed_system(
     return BoxedSystem(
         name, executor, image, limits, question_s=budget.question_s, startup_s=budget.startup_s, seed=seed, label=label
     )
-
-
-def plan_phase(
-    store: Store,
-    benchmark: core.Benchmark,
-    phase: Phase,
-    system: BoxedSystem,
-    options: PlanOptions,
-    *,
-    scorers: Sequence[core.Scorer] | None = None,
-    cache_dir: Path | None = None,
-) -> Plan:
-    """The run of a system on a phase's questions. None scores by code."""
-    library = MediaLibrary(benchmark.media_root, cache_dir=cache_dir, excerpts=Excerpts(benchmark.excerpts))
-    scorers = code_scorers(benchmark) if scorers is None else scorers
-    return plan(store, benchmark, [system], [phase.condition], library, scorers=scorers, options=options)
 
 
 class EndedError(core.ProctorError):
@@ -108,10 +91,10 @@ async def run_submission(
             # Conditions draw the same for all submissions; only the order differs. The container measures the time.
             options = PlanOptions(order_seed=leased.seed)
             cache = sealed.place / "cache" if phase.hidden else None
-            planned = plan_phase(store, benchmark, phase, system, options, scorers=(), cache_dir=cache)
-            if planned.to_ask:
-                await _ask(store, planned, system, stop, on_progress)
-            counts = Counter(answer.status for answer in store.answers(planned.runs[0]).values())
+            single = plan_single(store, benchmark, system, phase.condition, options, scorers=(), cache_dir=cache)
+            if single.to_ask:
+                await _ask(single, system, stop, on_progress)
+            counts = Counter(answer.status for answer in store.answers(single.run).values())
     except BoxError as error:
         state, reason = (SubmissionState.TIMED_OUT, "timed_out") if error.late else (SubmissionState.CRASHED, "crashed")
         raise EndedError(state, reason, str(error), system.report(public=not phase.hidden)) from error
@@ -131,7 +114,7 @@ async def _load(challenge: Challenge, leased: Leased, executor: Executor) -> str
 
 
 async def _ask(
-    store: Store, planned: Plan, system: BoxedSystem, stop: asyncio.Event, on_progress: Callable[[dict[str, int]], None]
+    single: SingleRun, system: BoxedSystem, stop: asyncio.Event, on_progress: Callable[[dict[str, int]], None]
 ) -> None:
     halt = asyncio.Event()  # set with `stop`, or after too many infrastructure errors
 
@@ -152,7 +135,7 @@ async def _ask(
         raise BoxError(str(error), late=False) from error
     following = asyncio.create_task(follow())
     try:
-        outcome = await _execute(store, planned, halt, changed)
+        outcome = await _execute(single, halt, changed)
     finally:
         following.cancel()
         await system.__aexit__()
@@ -163,12 +146,12 @@ async def _ask(
         raise StoppedError(f"{system.name}: {core.count_of(outcome.remaining, 'question')} left")
 
 
-async def _execute(store: Store, planned: Plan, stop: asyncio.Event, on_change: Callable[[Tally], None]) -> Outcome:
+async def _execute(single: SingleRun, stop: asyncio.Event, on_change: Callable[[Tally], None]) -> Outcome:
     """Waits while the process of an earlier lease still holds the run. Raises `InfrastructureError` when that never
     ends."""
     for _ in range(_TAKEN_TRIES):
         with suppress(RunTakenError):
-            return await execute(store, planned, ONE_AT_A_TIME, stop=stop, on_change=on_change)
+            return await single.ask(ONE_AT_A_TIME, stop=stop, on_change=on_change)
         await asyncio.sleep(_TAKEN_S)
     raise core.InfrastructureError("found the run of the submission in the hands of another process, expected it free")
 
@@ -236,14 +219,15 @@ async def try_image(
     try:
         with tempfile.TemporaryDirectory() as folder:
             store = Store(Path(folder) / "answers.sqlite")
-            planned = plan_phase(store, benchmark, phase, system, PlanOptions(limit=trial.limit, order_seed=trial.seed))
+            options = PlanOptions(limit=trial.limit, order_seed=trial.seed)
+            single = plan_single(store, benchmark, system, phase.condition, options)
             try:
                 async with system:
-                    await execute(store, planned, ONE_AT_A_TIME, on_change=on_change)
+                    await single.ask(ONE_AT_A_TIME, on_change=on_change)
             except BoxError as error:
                 problem = str(error)
-            answers = store.answers(planned.runs[0])
-            scores = [row.value for row in store.score_rows(planned.runs[0], metric=benchmark.headline)]
+            answers = store.answers(single.run)
+            scores = [row.value for row in store.score_rows(single.run, metric=benchmark.headline)]
             store.close()
     finally:
         if archived:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, func, select
 from proctor.api import results
 from proctor.challenges.board_pages import passed_gate, visible_boards
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.execution import ONE_AT_A_TIME, boxed_system, plan_phase
+from proctor.challenges.execution import ONE_AT_A_TIME, boxed_system
 from proctor.challenges.folder import check_challenge
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import results as figures
@@ -40,7 +40,8 @@ from proctor.core import (
     plain_table,
     shell_word,
 )
-from proctor.runs import PlanOptions, Store, execute
+from proctor.runs import PlanOptions, Store
+from proctor.shell import plan_single
 from proctor.web import record_change
 
 ORACLE_QUESTIONS = 60
@@ -133,9 +134,10 @@ async def ask_oracle(challenge: Challenge, phase: Phase, executor: Executor, pro
     with tempfile.TemporaryDirectory(prefix="proctor-oracle-") as folder:
         store = Store(Path(folder) / "oracle.db")
         try:
-            planned = plan_phase(store, benchmark, phase, system, PlanOptions(limit=ORACLE_QUESTIONS))
+            options = PlanOptions(limit=ORACLE_QUESTIONS)
+            single = plan_single(store, benchmark, system, phase.condition, options)
             async with system:
-                await execute(store, planned, ONE_AT_A_TIME)
+                await single.ask(ONE_AT_A_TIME)
             right, asked, chance = _score(store, benchmark)
         finally:
             store.close()

@@ -3,7 +3,6 @@ version of the scorer, so that no board mixes the results of two versions."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import inspect
 import tempfile
@@ -28,12 +27,12 @@ from proctor.challenges.schema import results, scorers, submissions
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import changed_state, submission_row
 from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
-from proctor.metrics import code_scorers
 from proctor.results import load_items, status_counts
-from proctor.runs import Run, Store, StoreAwayError, one_at_a_time, score_answers
+from proctor.runs import Run, Store, StoreAwayError, one_at_a_time
+from proctor.shell import score_by_code
 from proctor.web import utc_text
 
-_SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
+_SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs", "results")
 _S = SubmissionState
 
 
@@ -130,8 +129,7 @@ class _Scorer:
 
     def _score(self, run: Run) -> None:
         """Scores by the present code, and by the judge what code can't score."""
-        for scorer in code_scorers(self.benchmark):
-            asyncio.run(score_answers(self.store, [run], scorer))
+        score_by_code(self.store, self.benchmark, run)
         choice = self.sealed.settings.judge
         if choice is None:
             return

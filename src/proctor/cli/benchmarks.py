@@ -7,19 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import (
-    AllItems,
-    BenchmarkName,
-    Draws,
-    LatencyRule,
-    ModelOptions,
-    QuestionSeconds,
-    Seed,
-    Selection,
-    StoreUrl,
-    Track,
-    validator_names,
-)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -36,6 +23,19 @@ from proctor.cli.output import (
 )
 from proctor.cli.tree import show_plugin_report
 from proctor.core import BENCHMARKS, Option, UsageError, count_of, reader_or_default
+from proctor.shell import (
+    AllItems,
+    BenchmarkName,
+    Draws,
+    LatencyRule,
+    ModelOptions,
+    QuestionSeconds,
+    Seed,
+    Selection,
+    StoreUrl,
+    Track,
+    validator_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,14 +101,14 @@ def show_item(
 
     Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
     """
-    from proctor import api
+    from proctor import api, shell
     from proctor.reports import outside_line, records_table
     from proctor.results import composition, item_history, items_outside
 
     opened = api.open_store(store, create=False)
     benchmark = named_in(opened, benchmark)
     if not item:
-        facets = list(api.facets_of(by))
+        facets = list(shell.facets_of(by))
         rows = composition(opened, benchmark, facets, all_items=all_items)
         show(output, rows, records_table(opened.card(benchmark).title, rows))
         outside = items_outside(opened, benchmark, facets, all_items=all_items)
@@ -120,7 +120,7 @@ def show_item(
     reader = opened.card(benchmark).read_by
     sent = {number: _sent(reader, found.item, one) for number, one in enumerate(found.given) if prompt}
     how: Any = {"systems": options["systems"], "conditions": options["conditions"], "media": media}
-    written = [] if pictures is None else api.write_shown(opened, item, pictures, benchmark, **how)
+    written = [] if pictures is None else shell.write_shown(opened, item, pictures, benchmark, **how)
     if output is OutputFormat.JSON:
         told = found.to_json() | ({"prompt": _prompt(reader, found.item)} if prompt else {})
         for number, words in sent.items():
@@ -274,7 +274,7 @@ def audit_items(
 
     Example: proctor items audit rexsonovqa --data rexsonovqa
     """
-    from proctor import api
+    from proctor import api, shell
     from proctor.audits.items import audit_items as compute
     from proctor.audits.items import to_json
     from proctor.metrics.text import default_encoder
@@ -296,7 +296,7 @@ def audit_items(
         audit = compute(items, seed=seed, draws=draws, encode=encode, models=replies)
     if store is not None:
         opened = api.open_store(store, create=False)
-        flagged = api.flag_guessable(opened, benchmark, audit)
+        flagged = shell.flag_guessable(opened, benchmark, audit)
         note(f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable")
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
@@ -310,12 +310,12 @@ def _option_auditors(
     items: Sequence[Item], models: Sequence[str], store: StoreUrl, asking: ModelOptions, seed: int
 ) -> list[ModelReplies]:
     """The replies of models about options, with a progress bar; a note says what they cost."""
-    from proctor import api
+    from proctor import api, shell
     from proctor.runs import PaidJudgements
 
     paid = PaidJudgements(api.open_store(store, create=False))
     with show_steps("asking about options", 1) as progress:
-        found = asyncio.run(api.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
+        found = asyncio.run(shell.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
     note(*spent(paid))
     return found
 

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from proctor.api import BenchmarkName, Seed, Track, names_in
 from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.web import check_extra
 from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, one_of, shell_word
+from proctor.shell import BenchmarkName, Seed, Track, names_in
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
 

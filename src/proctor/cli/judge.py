@@ -7,19 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import (
-    AgreementOptions,
-    AnswererOptions,
-    BenchmarkName,
-    BenchmarkSource,
-    ClassifierOptions,
-    FitMethod,
-    FitOptions,
-    GenerativeOptions,
-    GridOptions,
-    StoreUrl,
-    declared,
-)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -35,9 +22,22 @@ from proctor.cli.output import (
     watched,
 )
 from proctor.core import InputError, Option, Usage, UsageError, count_of, output_file
+from proctor.shell import (
+    AgreementOptions,
+    AnswererOptions,
+    BenchmarkName,
+    BenchmarkSource,
+    ClassifierOptions,
+    FitMethod,
+    FitOptions,
+    GenerativeOptions,
+    GridOptions,
+    StoreUrl,
+    declared,
+)
 
 if TYPE_CHECKING:
-    from proctor.api import FittedJudge, JudgeGrid
+    from proctor.shell import FittedJudge, JudgeGrid
 
 
 def fit(
@@ -63,10 +63,10 @@ def fit(
 
     Example: proctor judge fit mediqa-eval --method choice --out choice.json --store runs.db
     """
-    from proctor import api
+    from proctor import api, shell
 
     opened = api.open_store(store, create=False)
-    prepared = api.prepare_fit(opened, benchmark, method, out, **options)
+    prepared = shell.prepare_fit(opened, benchmark, method, out, **options)
     note(*prepared.notes)
     paid = prepared.paid
 
@@ -203,12 +203,12 @@ def classifier_judge(
 
     Example: proctor train classifier-judge mediqa-eval --references --out classifier --store runs.db
     """
-    from proctor import api
+    from proctor import api, shell
 
     opened = api.open_store(store, create=False)
     with show_steps("training", 1) as on_change:
         options["on_change"] = on_change
-        made = api.train_classifier_judge(opened, benchmark, out=out, **options)
+        made = shell.train_classifier_judge(opened, benchmark, out=out, **options)
     print_blocks(*made.tables)
     note(*made.notes)
     say(made.done)
@@ -230,9 +230,9 @@ def answerer(
 
     Example: proctor train answerer focus --data training --media videos --base llava --out tuned
     """
-    from proctor import api
+    from proctor import shell
 
-    plan = api.arrange_answerer(benchmark, base, out, **options)
+    plan = shell.arrange_answerer(benchmark, base, out, **options)
     note(*plan.notes)
     if dry_run:
         told = plan.rehearse()
@@ -262,11 +262,11 @@ def generative_judge(
 
     Example: proctor train generative-judge mediqa-eval --base qwen --out judge --store runs.db
     """
-    from proctor import api
+    from proctor import api, shell
 
     opened = api.open_store(store, create=False)
     with at_work("training"):
-        made = api.train_generative_judge(opened, benchmark, base=base, out=out, dry_run=dry_run, **options)
+        made = shell.train_generative_judge(opened, benchmark, base=base, out=out, dry_run=dry_run, **options)
     print_blocks(*made.tables)
     note(*made.notes)
     say(made.done)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
-from proctor.api import StoreUrl
 from proctor.cli.output import Output, OutputFormat, note, print_json, show
 from proctor.core import Option, ProctorError, Registry
+from proctor.shell import StoreUrl
 
 Kind = Literal["benchmarks", "systems", "methods", "judges", "scorers", "conditions", "formats", "metrics", "runs"]
 

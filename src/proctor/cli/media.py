@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.api import Cache, MaxSide, Overlay, size_in_bytes
 from proctor.cli.output import Output, OutputFormat, note, say, show
 from proctor.core import PAGES, InputError, Option, UsageError, count_of, output_file
+from proctor.shell import Cache, MaxSide, Overlay, size_in_bytes
 
 if TYPE_CHECKING:
     from proctor.core import Frame, Image, Region, Scan, VideoClip

@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import names_in
 from proctor.cli.challenge import ChallengeFolder, ChallengeStore
 from proctor.cli.output import Output, OutputFormat, print_json, say, show
 from proctor.cli.web import check_extra
 from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
+from proctor.shell import names_in
 
 if TYPE_CHECKING:
     from proctor.challenges import Challenge

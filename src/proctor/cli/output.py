@@ -130,8 +130,8 @@ def show(
 
 def named_in(store: Store, benchmark: str) -> str:
     """The name of a benchmark in a store (see `api.name_in`); a note says it where the name of its file was given."""
-    from proctor.api import name_in
     from proctor.core import benchmark_path
+    from proctor.shell import name_in
 
     name = name_in(store, benchmark)
     if name != benchmark and benchmark_path(benchmark) is None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.api import BenchmarkName, ExportOptions, ReportOptions, ReproduceOptions, StoreUrl
 from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show, show_steps
 from proctor.core import Option, UsageError, shell_word, store_word
+from proctor.shell import BenchmarkName, ExportOptions, ReportOptions, ReproduceOptions, StoreUrl
 
 if TYPE_CHECKING:
-    from proctor.api.reproduction import ReproductionTable, VerificationTable
     from proctor.reports import ReportSummary
+    from proctor.shell.reproduction import ReproductionTable, VerificationTable
 
 
 def report(
@@ -71,7 +71,7 @@ def export(
 
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
     """
-    from proctor import api
+    from proctor import api, shell
     from proctor.core import VALIDATORS, count_of
     from proctor.interchange import Written
 
@@ -83,7 +83,7 @@ def export(
         note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
         say(f"{count_of(count.count, count.what)} in {out}")
         return
-    answers = form not in api.PLAIN_FORMATS and not options["scorer"]
+    answers = form not in shell.PLAIN_FORMATS and not options["scorer"]
     what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
     say(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():

@@ -8,17 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import (
-    AnalyzeOptions,
-    BenchmarkName,
-    CompareOptions,
-    RankOptions,
-    ResultOptions,
-    Selection,
-    StoreUrl,
-    declared,
-    policy_of,
-)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -36,12 +25,23 @@ from proctor.cli.output import (
 )
 from proctor.cli.tree import show_plugin_report
 from proctor.core import Option, UsageError, count_of, shell_word, store_word
+from proctor.shell import (
+    AnalyzeOptions,
+    BenchmarkName,
+    CompareOptions,
+    RankOptions,
+    ResultOptions,
+    Selection,
+    StoreUrl,
+    declared,
+    policy_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.api import DrawnTable, ResultsTable
     from proctor.core import Table
+    from proctor.reports import DrawnTable, ResultsTable
     from proctor.results import Board, Results
     from proctor.runs import Store
 
@@ -131,10 +131,10 @@ def results(
 
 
 def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
-    from proctor import api
+    from proctor import shell
 
     with at_work("computing the summary"):
-        summary = api.official_summary(store, benchmark, protocol, **options)
+        summary = shell.official_summary(store, benchmark, protocol, **options)
     show_plugin_report(summary, output)
 
 
@@ -160,13 +160,13 @@ def _show_scores(
 
 
 def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, form: TablesFormat) -> None:
-    from proctor import api
+    from proctor import shell
 
     draws, seed = options["draws"], options["seed"]
     if benchmark:
         raise UsageError(f"The sums name their benchmark. Leave {benchmark!r} out.")
     with at_work("computing intervals"):
-        table = api.pool(files, draws=draws, seed=seed)
+        table = shell.pool(files, draws=draws, seed=seed)
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
         return

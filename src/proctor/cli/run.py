@@ -12,25 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, declared, system_names
 from proctor.cli import STOPPED_EXIT
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
 from proctor.core import (
     COMMANDS,
+    ConfigurationError,
     InputError,
     Option,
     UsageError,
     count_of,
     dollars,
+    need_extra,
     read_text,
     shell_word,
     shorten,
     store_word,
 )
+from proctor.shell import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, declared, system_names
 
 if TYPE_CHECKING:
-    from proctor.api import ChosenModel, Evaluation, PreparedRun
     from proctor.runs import RunEstimate, Tally
+    from proctor.shell import ChosenModel, PreparedRun, StoredRuns
 
 FAILED_EXIT = 3
 
@@ -61,29 +63,29 @@ def run(
     Example: proctor run rexsonovqa --data rexsonovqa --media videos --model openai:gpt-5.2
     --condition video --condition text-only --settings temperature=0 max_tokens=512
     """
-    from proctor import api
+    from proctor import shell
 
     place, _, address = on.partition(":")
     if on:
-        api.check_place(place, address)
+        shell.check_place(place, address)
         options["share"] = True
-    arranged = api.arrange(benchmark, systems, **options)
+    arranged = shell.arrange(benchmark, systems, **options)
     if dry_run:
         note(*arranged.benchmark.reading)
         _show_estimate(arranged.benchmark.name, asyncio.run(arranged.estimate()))
         return
 
-    async def asking() -> Evaluation | None:
+    async def asking() -> StoredRuns | None:
         prepared = await arranged.prepare()
         note(*prepared.notes)
         if on:
-            api.check_travels(prepared, local=on == "ray")
+            shell.check_travels(prepared, local=on == "ray")
         if place == "ray":
             from proctor.cli.workers import ask_on_ray
 
             return await ask_on_ray(prepared, workers, address)
         if on:
-            say(api.slurm_job(prepared, workers).rstrip() if place == "slurm" else _waiting(prepared))
+            say(shell.slurm_job(prepared, workers).rstrip() if place == "slurm" else _waiting(prepared))
             return None
         if workers > 1:
             from proctor.cli.workers import ask_with_workers
@@ -100,7 +102,7 @@ def _waiting(prepared: PreparedRun) -> str:
     return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {store_word(prepared.store.shown)}"
 
 
-def report_outcome(made: Evaluation) -> None:
+def report_outcome(made: StoredRuns) -> None:
     """Print the last lines of a run; exit with its code."""
     outcome = made.outcome
     if outcome is None:
@@ -271,12 +273,12 @@ def choose(
     Example: proctor choose focus --data validation --media videos --model openai:gpt-5.2 --model google:gemini-3-pro
     --out baseline
     """
-    from proctor import api
+    from proctor import shell
 
-    arranged, given = api.arrange_choice(benchmark, out, **options)
+    arranged, given = shell.arrange_choice(benchmark, out, **options)
 
     async def choosing() -> ChosenModel:
-        prepared = api.PreparedChoice(await arranged.prepare(), out, given)
+        prepared = shell.PreparedChoice(await arranged.prepare(), out, given)
         note(*prepared.run.notes)
         return await watched(prepared.ask, show_asking(prepared.run.plan.to_ask))
 
@@ -331,13 +333,23 @@ def demo(
     if not (task / "about.json").is_file():
         cut: dict[str, Any] = {"per_video": 3, "seconds": 3.0, "events": folder / "events", "seed": seed}
         COMMANDS.get("build.clinicalskillqa")(folder / "videos", task, show_steps, cache=out / "frames", **cut)
-    _ask("clinicalskillqa", ORDERING_SYSTEMS, ("video",), task, out, seed)
+    _ask("clinicalskillqa", _ordering_systems(), ("video",), task, out, seed)
     for metric in ("accuracy", "pairwise_accuracy"):
         print_blocks(*api.leaderboard(opened, "clinicalskillqa", metric).tables, apart=True)
     frames = api.report(opened, out / "key-frames.html", "clinicalskillqa", media=task, seed=seed)
     say(f"{summary.path} and {frames.path} written; {time.monotonic() - started:.0f} s in all.")
     tell(summary)
     note(f"Next: open {summary.path}; the same on your own model: proctor run --help")
+
+
+def _ordering_systems() -> tuple[str, ...]:
+    """The systems that order key frames; without the extra that one needs, a note names it."""
+    try:
+        need_extra("vision", "seriation", "cv2")
+    except ConfigurationError as error:
+        note(f"Left out: {error}")
+        return tuple(name for name in ORDERING_SYSTEMS if name != "seriation")
+    return ORDERING_SYSTEMS
 
 
 def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
@@ -356,10 +368,10 @@ def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
 
 
 def _ask(benchmark: str, systems: Sequence[str], conditions: Sequence[str], data: Path, out: Path, seed: int) -> None:
-    from proctor import api
+    from proctor import shell
 
     where: Any = {"data": data, "media": data, "cache": out / "frames", "store": out / "demo.db"}
-    arranged = api.arrange(
+    arranged = shell.arrange(
         benchmark, systems, conditions=conditions, seed=seed, baselines=False, concurrency=4, **where
     )
 

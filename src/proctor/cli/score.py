@@ -8,17 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from proctor.api import (
-    AuditOptions,
-    BenchmarkName,
-    Draws,
-    PerturbOptions,
-    PreparedScorer,
-    Scored,
-    ScoreOptions,
-    Seed,
-    StoreUrl,
-)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -45,6 +34,8 @@ from proctor.core import (
     shell_word,
     store_word,
 )
+from proctor.shell import AuditOptions, BenchmarkName, Draws, PreparedScorer, Scored, ScoreOptions, Seed, StoreUrl
+from proctor.shell.judge_experiments import PerturbOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,10 +83,10 @@ def score(
 async def _score(
     store: Any, benchmark: str, options: ScoreOptions, drawn: tuple[int, int], output: OutputFormat
 ) -> None:
-    from proctor import api
+    from proctor import api, shell
 
     told, there = dict[str, int](), dict[str, int]()
-    for scorer in await api.prepare_scorers(store, benchmark, options):
+    for scorer in await shell.prepare_scorers(store, benchmark, options):
         if isinstance(scorer, Scored):
             told |= scorer.by
             continue
@@ -108,7 +99,7 @@ async def _score(
         there |= scored.there if scored.by else {}
         note(*(() if scored.by else scored.notes))
         note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
-    _print(api.metrics_report(api.open_store(store).shown, told, there), output)
+    _print(shell.metrics_report(api.open_store(store).shown, told, there), output)
 
 
 def _print(report: PluginReport, output: OutputFormat) -> None:
@@ -123,13 +114,13 @@ def _print(report: PluginReport, output: OutputFormat) -> None:
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
     """Print the result; exit with `UNSCORED_EXIT` if answers have no score yet."""
-    from proctor import api
+    from proctor import shell
 
     tally, paid = scored.tally, scorer.paid
     if tally is None:
         raise ValueError("a judge without a tally")
     draws, seed = drawn
-    _print(api.judge_report(scorer, scored, draws=draws, seed=seed), output)
+    _print(shell.judge_report(scorer, scored, draws=draws, seed=seed), output)
     for line in spent(paid) if output is not OutputFormat.JSON else ():
         say(line)
     left = tally.left if scorer.options["limit"] is None else tally.unscored + tally.awaiting
@@ -223,9 +214,9 @@ def perturb(
 
 
 async def _perturb(store: StoreUrl, benchmark: str, given: PerturbOptions, output: OutputFormat) -> None:
-    from proctor import api
+    from proctor import shell
 
-    prepared = await api.prepare_probes(store, benchmark, given)
+    prepared = await shell.prepare_probes(store, benchmark, given)
     paid = [prepared_scorer.paid for pair in prepared.scorers for prepared_scorer in pair]
     if given["model"]:
         note(

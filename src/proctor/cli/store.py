@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
 from proctor.core import Option, UsageError, count_of, one_of
+from proctor.shell import BenchmarkName, Selection, StoreUrl
 
 if TYPE_CHECKING:
     from proctor.runs import Run, Store
@@ -219,11 +219,11 @@ def merge(
     if whole:
         _copy_whole(sources, store)
         return
-    from proctor import api
+    from proctor import shell
     from proctor.reports import merged_table
 
     with at_work("joining stores"):
-        target, found = api.join_stores(sources, store)
+        target, found = shell.join_stores(sources, store)
     show(output, [merged_rows.to_json() for merged_rows in found], merged_table(target.shown, found))
     refused = sum(merged_rows.refused for merged_rows in found)
     if refused:

@@ -12,10 +12,10 @@ import typer
 from pydantic import JsonValue
 from typer.core import TyperCommand, TyperGroup
 
-from proctor.api import declared
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
 from proctor.cli.usage import DELETING, SIMILAR, wrong_usage
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
+from proctor.shell import declared
 
 Version = Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)]
 """The only option of the program itself; it is read before a command."""

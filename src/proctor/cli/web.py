@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
 from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, one_of, pip_install
+from proctor.shell import names_in
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
@@ -24,7 +24,7 @@ ReviewStore = Annotated[
     Option("A file or SQLAlchemy URL. [default: PROCTOR_STORE, or as review.yaml or challenge.yaml says]", "--store"),
 ]
 
-_PAGES = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
+_PAGES = ("argon2", "fastapi", "h11", "itsdangerous", "python_multipart", "uvicorn")
 
 _NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challenges need", (*_PAGES, "cryptography"))}
 

@@ -13,16 +13,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import WorkOptions
 from proctor.cli.challenge import ExecutorName
 from proctor.cli.output import ATTACHED, note, say, show_asking, stopping
 from proctor.cli.web import check_extra
 from proctor.core import ConfigurationError, Option, Status, count_of
+from proctor.shell import WorkOptions
 
 if TYPE_CHECKING:
-    from proctor.api import Evaluation, PreparedRun
     from proctor.challenges import WorkPlan
     from proctor.runs import Outcome, Tally
+    from proctor.shell import PreparedRun, StoredRuns
 
 _LOOK_S = 0.5
 
@@ -43,7 +43,7 @@ def shared_command(words: Sequence[str]) -> list[str]:
     return kept if "--share" in kept else [*kept, "--share"]
 
 
-async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
+async def ask_with_workers(prepared: PreparedRun, count: int) -> StoredRuns:
     """Start worker processes, show progress from the store, and return the result. The first Ctrl-C completes running
     requests. Raises `ConfigurationError` with the error of the first worker that failed."""
     before, begun = _counts(prepared), time.monotonic()
@@ -69,16 +69,16 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
         raise ConfigurationError(said[0].removeprefix("proctor: "))
     note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
     note(*([f"workers killed: {len(killed)} of {count}; the others went on"] if killed else []))
-    return prepared.evaluation(_outcome(prepared, tally))
+    return prepared.stored_runs(_outcome(prepared, tally))
 
 
-async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluation:
+async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> StoredRuns:
     """The same with actors of the Ray cluster at `address`, or ("") of a local one."""
-    from proctor.api import RayWorkers, worker_options
+    from proctor.shell import RayWorkers, worker_options
 
     before, begun = _counts(prepared), time.monotonic()
     if not prepared.plan.to_ask:
-        return prepared.evaluation(_outcome(prepared, _tally(prepared, before, begun)))
+        return prepared.stored_runs(_outcome(prepared, _tally(prepared, before, begun)))
     with show_asking(prepared.plan.to_ask) as update:
         workers = RayWorkers(count, address, worker_options(prepared), gpu=prepared.arranged.needs_gpu)
         try:
@@ -96,7 +96,7 @@ async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluat
     if refused and not tally.done:
         raise ConfigurationError(refused[0])
     note(*refused, *([f"workers lost: {workers.lost}; others went on"] if workers.lost else []))
-    return prepared.evaluation(_outcome(prepared, tally))
+    return prepared.stored_runs(_outcome(prepared, tally))
 
 
 def _counts(prepared: PreparedRun) -> dict[int, dict[Status, int]]:
@@ -183,11 +183,11 @@ def worker(
 
 async def _join_runs(options: WorkOptions) -> None:
     """Work on a store's open runs, and print the result."""
-    from proctor import api
+    from proctor import shell
 
     with stopping() as stop:
         given: dict[str, Any] = {**options, "stop": stop, "report": note}
-        worked = await api.work_async(**given)
+        worked = await shell.work_async(**given)
     if worked.refused and not worked.runs:
         raise ConfigurationError("nothing could be joined (see above)")
     counts = [f"{count} {status.value}" for status, count in worked.tally.by_status.items() if count]

@@ -6,7 +6,8 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.containers.doctor import MachineCheck, examine
-    from proctor.containers.executors import EXECUTORS, BoxError, BoxLimits, Executor, executor_of
+    from proctor.containers.executor_choice import executor_of
+    from proctor.containers.executors import EXECUTORS, BoxError, BoxLimits, Executor
     from proctor.containers.images import CHEAT_ORACLE, image_digest, program_image
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import platform
 import shutil
 import socket
 import stat
@@ -17,7 +16,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, InfrastructureError, UsageError
+from proctor.core import ConfigurationError, InfrastructureError
 
 EXECUTORS = ("podman", "docker", "process")
 
@@ -118,22 +117,6 @@ class BoxError(ConfigurationError):
     def __init__(self, message: str, *, late: bool) -> None:
         super().__init__(message)
         self.late = late
-
-
-def executor_of(name: str) -> Executor:
-    """The executor with this name. Raises `UsageError` for an unknown name, and `ConfigurationError` on other systems
-    than Linux."""
-    from proctor.containers.podman import PodmanExecutor
-    from proctor.containers.process import ProcessExecutor
-
-    if platform.system() != "Linux":
-        raise ConfigurationError(f"found {platform.system()}, expected Linux to run images on")
-    match name:
-        case "podman" | "docker":
-            return PodmanExecutor(name)
-        case "process":
-            return ProcessExecutor()
-    raise UsageError(f"--executor {name!r} is unknown: choose one of {', '.join(EXECUTORS)}.")
 
 
 def same_label(found: str, wanted: str) -> bool:

@@ -9,11 +9,15 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-import h11
 from pydantic import JsonValue
 
 from proctor.containers.executors import BoxError, StartedBox
-from proctor.core import JsonError, SystemFaultError, load_json
+from proctor.core import JsonError, SystemFaultError, load_json, missing_extra
+
+try:
+    import h11
+except ModuleNotFoundError as error:
+    raise missing_extra("challenge", "a container") from error
 
 MOST_REPLY = 2**20
 """The maximum size of a reply in bytes, with its headers."""

@@ -78,6 +78,8 @@ if TYPE_CHECKING:
         UsageError,
         error_at,
         error_line,
+        missing_extra,
+        need_extra,
         pip_install,
     )
     from proctor.core.excerpt import Excerpt
@@ -201,18 +203,9 @@ if TYPE_CHECKING:
     )
     from proctor.core.sandbox import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
+    from proctor.core.sheet_rows import Sheet, SheetRow, ShortClock, cell_text, is_empty, lost_text, plain_column
     from proctor.core.sources import DataSource, Download, read_source
-    from proctor.core.spreadsheets import (
-        SHEET_SUFFIXES,
-        Sheet,
-        SheetRow,
-        ShortClock,
-        cell_text,
-        is_empty,
-        lost_text,
-        plain_column,
-        read_sheet,
-    )
+    from proctor.core.spreadsheets import SHEET_SUFFIXES, read_sheet
     from proctor.core.table import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.tokenizer import Units, tokens
@@ -254,14 +247,14 @@ __all__ = [
     "error_of_faults", "existing", "expected_words", "fingerprint", "first_fault", "first_problem", "found_words",
     "generator", "head", "heads", "human", "input_bytes", "input_text", "instance_in_file", "interval", "is_database",
     "is_empty", "is_file_address", "json_line", "kept_text", "limit_resources", "load_json", "looks_secret",
-    "lost_text", "natural", "near_path", "needed_parameters", "number", "number_interval", "object_in_file", "one_of",
-    "option_writer", "origin_of", "output_file", "own_benchmark", "p_value", "package_at_fault", "parse_json",
-    "parse_model", "percent", "pip_install", "plain_column", "plain_name", "plain_table", "points", "printable",
-    "problem_texts", "question_files", "question_writer", "rank_range", "read_about", "read_arrays", "read_bytes",
-    "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source",
-    "read_table", "read_text", "read_yaml", "reader_at", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "safe_cell", "scored", "seconds", "share_of_points", "shell_word", "shorten",
-    "signed", "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys", "unloadable",
-    "validated", "value", "when_gone", "whole_file", "whole_folder", "with_columns", "without_keys", "write_arrays",
-    "write_whole",
+    "lost_text", "missing_extra", "natural", "near_path", "need_extra", "needed_parameters", "number",
+    "number_interval", "object_in_file", "one_of", "option_writer", "origin_of", "output_file", "own_benchmark",
+    "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_column",
+    "plain_name", "plain_table", "points", "printable", "problem_texts", "question_files", "question_writer",
+    "rank_range", "read_about", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model",
+    "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_at", "reader_of",
+    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "scored", "seconds",
+    "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens",
+    "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder",
+    "with_columns", "without_keys", "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -94,6 +94,24 @@ def pip_install(extra: str, *, torch: bool | None = None) -> str:
     return f"pip install 'proctor-eval[{extra}]'{'' if installed or extra not in _WITH_TORCH else hint}"
 
 
+def missing_extra(extra: str, what: str) -> ConfigurationError:
+    """The error for a package of an extra that is not installed; `what` needs it.
+
+    >>> print(missing_extra("plots", "a plot"))
+    a plot needs the extra 'plots': pip install 'proctor-eval[plots]'
+    """
+    return ConfigurationError(f"{what} needs the extra {extra!r}: {pip_install(extra)}")
+
+
+def need_extra(extra: str, what: str, module: str) -> None:
+    """Raises `ConfigurationError` if a module of an extra is not installed (see `missing_extra`).
+
+    >>> need_extra("plots", "a plot", "sys")
+    """
+    if find_spec(module) is None:
+        raise missing_extra(extra, what)
+
+
 class InputError(ProctorError):
     """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected.
 

@@ -13,7 +13,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from proctor.core.formatting import count_of
-from proctor.core.spreadsheets import BadCell, Sheet, ShortClock, add_entries, add_records, is_empty
+from proctor.core.sheet_rows import BadCell, Sheet, ShortClock, add_entries, add_records, is_empty
 
 _MAX_BYTES = 500 * 2**20
 _MAX_MEMBERS = 10_000

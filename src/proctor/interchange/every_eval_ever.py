@@ -16,7 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.core import Answer, InputError, Item, Status, content_hash, count_of, json_line, whole_folder, write_whole
+from proctor.core import (
+    Answer,
+    InputError,
+    Item,
+    Status,
+    content_hash,
+    count_of,
+    json_line,
+    need_extra,
+    whole_folder,
+    write_whole,
+)
 from proctor.interchange.export_source import (
     ExportSource,
     Written,
@@ -306,6 +317,7 @@ def _uuid4(text: str) -> str:
 
 @cache
 def _validator(schema: str) -> Any:
+    need_extra("every-eval-ever", "the format Every Eval Ever", "jsonschema")
     from jsonschema import Draft7Validator
 
     return Draft7Validator(json.loads((_SCHEMAS / schema).read_text(encoding="utf-8")))

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from proctor.media.sampling import count_at_rate
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.settings import MediaSettings
-    from proctor.media.shown_log import RecordsShown, ShownRecord, shown_again
+    from proctor.media.shown_again import shown_again
+    from proctor.media.shown_log import RecordsShown, ShownRecord
     from proctor.media.video import VideoFacts, inspect_video
     from proctor.media.video_clock import FrameIndex
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, pictures_at, view, viewer

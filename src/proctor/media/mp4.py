@@ -17,7 +17,8 @@ import numpy as np
 
 from proctor.core import FrozenModel, InputError, Region, whole_file
 from proctor.media.container import ContainerFacts, open_video, reason_of
-from proctor.media.pictures import fitted, open_picture, upright
+from proctor.media.picture_size import fitted
+from proctor.media.pictures import open_picture, upright
 from proctor.media.redaction import (
     CoarseError,
     Masking,

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import Region
+from proctor.core import Region, need_extra
 from proctor.media.decode import SampledPicture, sampled
 
 _MAX_SIDE = 960
@@ -55,6 +55,7 @@ def find_text(path: Path, *, fps: float = 2.0, least: float = 0.5) -> list[TextO
 
 def text_in(pictures: Iterable[SampledPicture], *, least: float = 0.5) -> list[TextOverlay]:
     """As `find_text`, for pictures in order, all of one size."""
+    need_extra("vision", "finding text in videos", "cv2")
     found: list[TextOverlay] = []
     for window in _windows(pictures):
         height, width = window[0].pixels.shape[:2]

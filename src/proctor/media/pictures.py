@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from proctor.core import InputError, Region, Scan
 from proctor.media.container import Display, has_alpha
+from proctor.media.picture_size import fitted
+from proctor.media.scans import scan_kind, scan_picture
 from proctor.media.settings import MediaSettings
 
 if TYPE_CHECKING:
@@ -79,8 +81,6 @@ def read_image(path: Path, scan: Scan | None = None) -> Image:
     Raises `InputError` where it can't be read, and for other files with more than eight bits a channel, whose display
     range is unknown."""
     from PIL import Image, ImageOps
-
-    from proctor.media.scans import scan_kind, scan_picture
 
     kind = scan_kind(path)
     if kind is not None:
@@ -212,10 +212,3 @@ def _box(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
     right = min(max(round((region.x + region.width) * width), left + 1), width)
     bottom = min(max(round((region.y + region.height) * height), top + 1), height)
     return left, top, right, bottom
-
-
-def fitted(width: int, height: int, max_side: int | None, aspect: Fraction) -> tuple[int, int]:
-    """The size to scale to: pixels made square by shrinking the longer direction, then the longest side."""
-    wide, high = width * min(aspect, Fraction(1)), height / max(aspect, Fraction(1))
-    scale = Fraction(1) if max_side is None else min(Fraction(1), max_side / max(wide, high))
-    return max(1, round(wide * scale)), max(1, round(high * scale))

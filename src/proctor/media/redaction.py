@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from proctor.core import FrozenModel, InputError, Region, count_of
+from proctor.core import FrozenModel, InputError, Region, count_of, need_extra
 from proctor.media.decode import VideoSource, decode_at
 from proctor.media.pictures import upright
 from proctor.media.video import metadata_of, probe
@@ -155,6 +155,7 @@ def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
 
     Raises `InputError` where the video can't be read, a redaction begins after its end, or nothing would be left.
     """
+    need_extra("vision", "hiding areas of a video", "cv2")
     index = read_index(source)
     end = max(probe(source).duration_s, index.seconds(int(index.pts[-1])))
     for redaction in redactions:

@@ -29,6 +29,7 @@ from proctor.core import (
     first_problem,
     pip_install,
 )
+from proctor.media.picture_size import fitted
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -159,8 +160,6 @@ def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
     """The picture in RGB, with square pixels. Raises `InputError` where there is none, `ConfigurationError` without the
     extra."""
     from PIL.Image import Resampling, fromarray
-
-    from proctor.media.pictures import fitted
 
     wanted = (scan or Scan()).model_dump(mode="json")
     foreign = [name for name in _FOREIGN[kind] if wanted[name] is not None]

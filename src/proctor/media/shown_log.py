@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from proctor.core import Frame, FrozenModel, View, count_of
+from proctor.core import Frame, FrozenModel, count_of
 from proctor.media.clips import Sound
 from proctor.media.frame_archive import StoredPicture
 
@@ -58,7 +58,7 @@ class ShownRecord(FrozenModel):
         media: Mapping[str, str] | None = None,
     ) -> ShownRecord:
         """The record of these pictures, video files or sounds."""
-        digests = [_digest(_bytes(picture)) for picture in pictures]
+        digests = [_digest(bytes_of(picture)) for picture in pictures]
         return cls(
             asked_as=asked_as,
             count=count,
@@ -124,34 +124,8 @@ class ShownLog:
         return tuple(self._known.values())
 
 
-async def shown_again(view: View, record: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
-    """Repeats a recorded request on a new view: the name and bytes of each picture, file or sound, and the new record.
-
-    Raises `InputError` where a media file is missing or can't be read.
-    """
-    from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals
-
-    pictures: Sequence[Frame | ClipFile | Sound]
-    if record.asked_as == "files" and isinstance(view, ShowsFiles):
-        pictures = await view.files()
-    elif record.asked_as == "originals" and isinstance(view, ShowsOriginals):
-        pictures = await view.originals()
-    elif record.asked_as == "sounds" and isinstance(view, PlaysSounds):
-        pictures = await view.sounds(window=record.window)
-    else:
-        pictures = await view.frames(count=record.count, fps=record.fps, window=record.window)
-    found = view.shown[-1] if isinstance(view, RecordsShown) else ShownRecord.of(pictures)
-    numbered = enumerate([*pictures], start=1)
-    return [(f"{number:03d}{_ending(one)}", _bytes(one)) for number, one in numbered], found
-
-
-def _ending(picture: Frame | ClipFile | Sound) -> str:
-    if not isinstance(picture, Frame):
-        return ".wav" if isinstance(picture, Sound) else ".mp4"
-    return ".jpg" if picture.time is None else f"_{picture.time:.2f}s.jpg"
-
-
-def _bytes(picture: Frame | ClipFile | Sound) -> bytes:
+def bytes_of(picture: Frame | ClipFile | Sound) -> bytes:
+    """The bytes that a system gets of a picture, file or sound."""
     if isinstance(picture, Frame):
         return picture.jpeg
     return picture.wav if isinstance(picture, Sound) else picture.mp4

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from proctor.models.prefix_cache import NOT_REUSED
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import is_compatible, reachable
+    from proctor.models.queries import Choices, FixedForm, Query
     from proctor.models.rejection_watch import RejectionWatch
     from proctor.models.reply import Reply
     from proctor.models.servers import near
     from proctor.models.spec import ModelSpec, parse_price, parse_settings
     from proctor.models.vision import Letterbox, MultimodalEncoder, NetworkProcess
-    from proctor.models.weights import Choices, FixedForm, Query, Weights
+    from proctor.models.weights import Weights
     from proctor.models.weights_server import WeightsServer
 else:
     export_lazily(__name__)

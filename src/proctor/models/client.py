@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
     from proctor.models.connections import BatchFolder
     from proctor.models.local import LocalModel
+    from proctor.models.queries import Query
     from proctor.models.servers import ModelServers
-    from proctor.models.weights import Query, Weights
+    from proctor.models.weights import Weights
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ from pydantic_ai.usage import RequestUsage
 from proctor.core import ConfigurationError, aside, pip_install
 from proctor.models.adapters import base_and_adapter, check_adapter
 from proctor.models.prefix_cache import NOT_REUSED
-from proctor.models.weights import Choices, Clip, FixedForm, GeneratedText, Query, Weights
+from proctor.models.queries import Choices, Clip, FixedForm, GeneratedText, Query
+from proctor.models.weights import Weights
 
 Q = TypeVar("Q")
 R = TypeVar("R")

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.core import ProctorError
 from proctor.models.faults import one_line
+from proctor.models.queries import Choices, Query
 
 if TYPE_CHECKING:
-    from proctor.models.weights import Query, Weights
+    from proctor.models.weights import Weights
 
 NOT_REUSED = "prefix_not_reused"
 """The key in an answer's `extra` for the reason why computations of its pictures can't be reused."""
@@ -141,8 +142,6 @@ class PrefixReuse:
         """Compares the logits of two questions about a synthetic picture with reuse and without: they must be equal
         within rounding. Sets `reason` where they are not, and where the model does not support reuse."""
         from jinja2 import TemplateError
-
-        from proctor.models.weights import Choices, Query
 
         first, second = (
             Query("", (_slope(), text), Choices(max_tokens=2)) for text in ("What is shown?", "How many are there?")

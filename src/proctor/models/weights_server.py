@@ -15,7 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from proctor.core import InputError, ProctorError
-from proctor.models.weights import Choices, Query, Weights
+from proctor.models.queries import Choices, Query
+from proctor.models.weights import Weights
 
 _MAX_BODY = 64 * 2**20
 _LISTED = 20

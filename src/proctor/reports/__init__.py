@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     )
     from proctor.reports.costs import cost_lines
     from proctor.reports.figures import PICTURES, condition_numbers, write_picture
+    from proctor.reports.frames import (
+        AnalysisTables,
+        AuditTable,
+        ComparisonTable,
+        DrawnTable,
+        FrameLike,
+        LeaderboardTable,
+        RankingTable,
+        Record,
+        ResultsTable,
+    )
     from proctor.reports.item_audit import audit_section
     from proctor.reports.latex import latex
     from proctor.reports.leaderboard import (
@@ -73,8 +84,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "ChartRow", "ChartWords",
-    "Lane", "LeaderboardChart", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source", "Story",
+    "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AnalysisTables", "AuditSource", "AuditTable", "Block", "ChartRow", "ChartWords",
+    "ComparisonTable", "DrawnTable", "FrameLike", "Lane", "LeaderboardChart", "LeaderboardTable", "Prose", "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story",
     "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes",
     "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "content_table", "contrast_cells",
     "cost_lines", "detail_tables", "differences_table", "dimensions_table", "ends_of", "estimate_table",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         system,
         system_in_file,
     )
-    from proctor.systems.replies import reply, say
+    from proctor.systems.replies import format_value, reply
     from proctor.systems.seriation import look, shortest_path
 else:
     export_lazily(__name__)
@@ -41,7 +41,7 @@ else:
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "AskModel", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
     "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_a_model",
-    "asks_models", "build_system", "frames_as_sent",
+    "asks_models", "build_system", "format_value", "frames_as_sent",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
-    "say", "shortest_path", "system", "system_in_file",
+    "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

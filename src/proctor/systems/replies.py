@@ -22,7 +22,7 @@ from proctor.core.formats import (
 )
 
 
-def say(form: AnswerFormat, value: JsonValue) -> str:
+def format_value(form: AnswerFormat, value: JsonValue) -> str:
     """A canonical value as text: times to the millisecond (strict formats: to the second), percentages to 4 decimals.
     A strict format gets the value without "Answer:".
 
@@ -40,7 +40,7 @@ def say(form: AnswerFormat, value: JsonValue) -> str:
 
 def reply(item: Item, value: JsonValue, **extra: JsonValue) -> Answer:
     """The answer that states `value`, parsed by the item's format. Raises `ParseError` for a value of another format."""
-    text = say(item.answer, value)
+    text = format_value(item.answer, value)
     parsed = item.answer.parse(text, item.options)
     return Answer(item_id=item.id, text=text, parsed=parsed, extra=extra)
 

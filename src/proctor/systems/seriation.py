@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import Answer, ConfigurationError, Frame, Item, View
+from proctor.core import Answer, ConfigurationError, Frame, Item, View, need_extra
 from proctor.core.formats import OrderingFormat
 from proctor.systems.baselines import RandomGuess
 from proctor.systems.demonstrations import Demonstrations
@@ -65,6 +65,7 @@ def moved(jpegs: Sequence[bytes]) -> Motion:
     from the picture with the smaller bytes, so that the result does not depend on the order of the pictures. Pictures
     of another shape are stretched to that of the first.
     """
+    need_extra("vision", "seriation", "cv2")
     import cv2
 
     greys = _greys(jpegs)
@@ -306,6 +307,7 @@ def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0) -> Seria
     `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it
     from solved instances. Raises `ConfigurationError` for both.
     """
+    need_extra("vision", "seriation", "cv2")
     chosen = read_options("seriation", SeriationOptions, options)
     if chosen.start is not None and chosen.learn is not None:
         raise ConfigurationError("seriation: expected one of the options start and learn")

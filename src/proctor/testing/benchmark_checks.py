@@ -11,7 +11,6 @@ from unittest import SkipTest
 
 from pydantic import JsonValue
 
-from proctor.api import admitted
 from proctor.core import (
     BENCHMARKS,
     Benchmark,
@@ -27,6 +26,7 @@ from proctor.core import (
 )
 from proctor.media import CONDITIONS
 from proctor.models import Prompt, load_prompt
+from proctor.shell.benchmarks import admitted
 from proctor.systems import Sent, prompt_for_benchmark, prompt_text
 from proctor.testing.checks import Check, CheckReport, Faults, awaited, expecting, run_checks
 from proctor.testing.damaged_files import copy_of, damaged, native_files

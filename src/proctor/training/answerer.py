@@ -47,7 +47,7 @@ from proctor.runs import (
     run_settings,
 )
 from proctor.stats import Estimate, Resampling
-from proctor.systems import ModelSystem, Renamed, build_system, say
+from proctor.systems import ModelSystem, Renamed, build_system, format_value
 from proctor.training.fine_tuning import (
     ChatExample,
     LoraSettings,
@@ -78,7 +78,7 @@ def reply_to(item: Item) -> str | None:
     parse it as right."""
     if item.reference is None or item.reference.answer is None:
         return None
-    text = say(item.answer, item.reference.answer)
+    text = format_value(item.answer, item.reference.answer)
     try:
         return text if item.answer.match(item.reference.answer, item.answer.parse(text, item.options)) else None
     except ParseError:

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
         sheet_for,
     )
     from proctor.web.schema import ROLES, new_token, utc_text
+    from proctor.web.server import serve
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
     from proctor.web.settings import is_address, review_accounts
-    from proctor.web.site import Listening, Site, bound, private_store, serve, signing_key
+    from proctor.web.site import Listening, Site, bound, private_store, signing_key
     from proctor.web.site_tables import ACCOUNT_TABLES, REVIEW_TABLES, prepare_accounts
     from proctor.web.stores import SiteStore, site_store
     from proctor.web.trail import first_fault, newest_change, pseudonym_of

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import proctor
-from proctor.api.judge_fit import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.runs import Store, import_systems
+from proctor.shell.judge_fit import _material
 from proctor.tasks.mediqa_eval.methods.embedded import (
     TRAINED_ON,
     Recipe,

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 import proctor
 from proctor.api import export, run
@@ -45,9 +43,16 @@ from proctor.core import (
     ProblemsError,
     UsageError,
     count_of,
+    missing_extra,
     read_table,
     write_whole,
 )
+
+try:
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+except ModuleNotFoundError as error:
+    raise missing_extra("challenge", "a package for a platform") from error
 
 GUESSER = "random"
 """The system that guesses."""

@@ -3,7 +3,6 @@ scores submissions here, and write aggregates."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -24,8 +23,8 @@ from proctor.challenges.admission import checked_submission
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.scoring import Entrant, score_entrant
 from proctor.challenges.settings import ChallengeSettings, Phase
-from proctor.runs import import_answers as import_recorded
 from proctor.runs import parsed_answer
+from proctor.shell import import_single
 
 SUCCEEDED = "Succeeded"
 """The status of a completed job."""
@@ -188,7 +187,7 @@ def _scores(sealed: SealedPart, phase: Phase, given: Path | core.RecordedAnswers
     store, benchmark, condition = sealed.store_at(phase.name), sealed.benchmark(phase.name), phase.condition
     if isinstance(given, core.RecordedAnswers):
         with sealed.store(phase.name) as opened:  # scored below
-            asyncio.run(import_recorded(opened, benchmark, given, name=_NAME, condition=condition, scorers=()))
+            import_single(opened, benchmark, given, _NAME, condition)
     else:
         settings, data = sealed.settings, sealed.folder / (phase.sealed or phase.questions)
         checked_submission(settings.benchmark, settings.track, data, phase.budget, given)

@@ -197,13 +197,6 @@ def new_project(folder: Path, kind: str) -> None:
         shutil.copyfile(chosen.example, draft / SETTINGS_FILE)
 
 
-def records_of(project: Project, stage: Stage[R]) -> list[R]:
-    """The records of a stage on disk, of all its units."""
-    stored = Folder(project, stage)
-    files = [made for unit in units_of(project, stage) if (made := stored.read(unit))]
-    return [record for made in files for record in stored.records(made)]
-
-
 def kind_of(project: Project) -> ProjectKind:
     """The kind of a project. Raises `UnknownNameError` with all kinds for an unknown one."""
     return PROJECT_KINDS.get(project.settings.kind)
@@ -238,6 +231,13 @@ def reads_from(stage: Stage[Any], stages: Sequence[Stage[Any]]) -> tuple[str, ..
 def units_of(project: Project, stage: Stage[Any]) -> list[str]:
     """The units of a stage: the ids of the sources, or `ALL`."""
     return [ALL] if stage.whole else [source.id for source in project.settings.sources]
+
+
+def records_of(project: Project, stage: Stage[R]) -> list[R]:
+    """The records of a stage on disk, of all its units."""
+    stored = Folder(project, stage)
+    files = [made for unit in units_of(project, stage) if (made := stored.read(unit))]
+    return [record for made in files for record in stored.records(made)]
 
 
 async def run_stages(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from proctor.core import FrozenModel, InputError, content_hash, generator
+from proctor.core import FrozenModel, InputError, content_hash, generator, need_extra
 from proctor.stats import Estimate, Resampling, mean_interval
 
 Pixels = NDArray[np.uint8]
@@ -33,6 +33,7 @@ def look_of(pixels: Pixels) -> Looks:
     corners are, as an endoscope leaves them; how strong its edges are and how many run straight across or down, as
     walls, screens and tables do; and its local binary patterns (Ojala et al. 2002, doi 10.1109/TPAMI.2002.1017623).
     """
+    need_extra("vision", "finding what is outside of the body", "cv2")
     import cv2
 
     hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV).astype(np.float32)

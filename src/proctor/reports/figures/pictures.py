@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from proctor.core import output_file, whole_file
+from proctor.core import need_extra, output_file, whole_file
 from proctor.reports.figures.canvas import standalone
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def write_picture(drawn: str | Figure, file: Path) -> Path:
         if isinstance(drawn, str) and form == "svg":
             draft.write_text(standalone(drawn), encoding="utf-8")
             return file
+        need_extra("plots", f"a picture as .{form}", "matplotlib")
         from matplotlib import rc_context
 
         figure = figure_of(drawn) if isinstance(drawn, str) else drawn

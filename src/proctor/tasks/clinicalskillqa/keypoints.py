@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, input_bytes, parse_model, read_bytes
+from proctor.core import InputError, input_bytes, need_extra, parse_model, read_bytes
 from proctor.media import open_picture
 from proctor.models import Letterbox, NetworkProcess
 
@@ -270,6 +270,7 @@ class PoseNetwork:
         self._weights = weights
         self._sha256 = hashlib.sha256(content).hexdigest()
         self._process = NetworkProcess(weights, "pose", "pip install 'proctor-eval[pose]', or give a file of keypoints")
+        need_extra("pose", "a network of keypoints", "cv2")
         self._side = _layout(weights, self._process.load(content))
 
     @property

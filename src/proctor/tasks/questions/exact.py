@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -14,8 +14,10 @@ from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item, dataset_
 from proctor.tasks.questions.cells import path_of
 from proctor.tasks.questions.columns import ColumnMap
 from proctor.tasks.questions.folder import NAME
-from proctor.tasks.questions.question_set import QuestionSet
 from proctor.tasks.questions.rows import Place, RowReader
+
+if TYPE_CHECKING:
+    from proctor.tasks.questions.question_set import QuestionSet
 
 
 def exact_columns(names: Sequence[str]) -> ColumnMap:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from proctor.core import Answer, Frame, InputError, Item, ParseError, ProctorError, Usage, View
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, Part, Prompt, load_prompt
-from proctor.systems import NO_OPTIONS, Demonstrations, Picked, SystemOptions, only_model, read_options, say
+from proctor.systems import NO_OPTIONS, Demonstrations, Picked, SystemOptions, format_value, only_model, read_options
 from proctor.tasks.clinicalskillqa.keypoints import Pose, open_pose
 from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
 from proctor.tasks.clinicalskillqa.pose import marked_regions
@@ -246,7 +246,7 @@ def order_answer(
 def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
     """Text, value, and why there is no value. An order that the format would not read back the same is written as JSON."""
     value: JsonValue = [*order]
-    text, listed = say(item.answer, value), json.dumps(order, ensure_ascii=False)
+    text, listed = format_value(item.answer, value), json.dumps(order, ensure_ascii=False)
     problem = ""
     for form in (text, listed):
         try:

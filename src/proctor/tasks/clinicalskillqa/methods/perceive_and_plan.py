@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.core import Frame, InputError, Region, content_hash
+from proctor.core import Frame, InputError, Region, content_hash, need_extra
 from proctor.media import ShowsOriginals
 from proctor.systems import Demonstration
 from proctor.tasks.clinicalskillqa.keypoints import Pose
@@ -207,6 +207,8 @@ class PerceiveAndPlan(KeyFrameMethod):
     def prepare(self) -> None:
         super().prepare()
         chosen = self.options
+        if chosen.insets:
+            need_extra("vision", f"{self.method} with insets", "cv2")
         marks = {"head": chosen.head, "chest": chosen.chest}
         self._aids = Aids(chosen.pose, marks, chosen.demonstrations, chosen.shots)
         self._rules = files(__package__).joinpath("prompts", self.folder, "rules.txt").read_text("utf-8").strip()

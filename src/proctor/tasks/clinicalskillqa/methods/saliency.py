@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import Region
+from proctor.core import Region, need_extra
 from proctor.media import open_picture
 from proctor.tasks.clinicalskillqa.keypoints import PersonBox, Pose
 from proctor.tasks.clinicalskillqa.pose import Body, places_of
@@ -51,6 +51,7 @@ def saliency(jpegs: Sequence[bytes]) -> list[Map]:
     there are fewer than three pictures, or nothing moves, it is the saliency alone. With a moving camera everything
     differs, and the second part is of little use.
     """
+    need_extra("vision", "enlarging details", "cv2")
     pictures = [_grey(jpeg) for jpeg in jpegs]
     moving = _motion(pictures)
     maps = []

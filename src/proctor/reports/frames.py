@@ -16,10 +16,10 @@ from proctor.core import InputError, count_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.core import Table
     from proctor.results import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
+    from proctor.runs import Store
 
 Record = dict[str, Any]
 R = TypeVar("R", "Result", "Comparison")
@@ -156,7 +156,7 @@ class ResultsTable(DrawnTable):
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot one metric (by default the headline, else the first that has values) with intervals: a line for each
         system, a colour for each condition, and a dashed line at the chance level, if there is one for all items."""
-        from proctor.api.plots import Mark, Scale, draw_intervals
+        from proctor.reports.plots import Mark, Scale, draw_intervals
 
         card = self.data.card
         rows = _of_metric([row for row in self.data.rows if row.scorer], metric, card.headline, "one with values")
@@ -254,7 +254,7 @@ class ComparisonTable(DrawnTable):
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot the differences in one metric (by default the headline, else the first) with their intervals."""
-        from proctor.api.plots import Mark, Scale, draw_intervals
+        from proctor.reports.plots import Mark, Scale, draw_intervals
 
         card = self.data.card
         found = _of_metric(self.data.comparisons, metric, card.headline, "one that was compared")
@@ -311,7 +311,7 @@ class RankingTable(DrawnTable):
 
     def plot(self, board: str = "", *, ax: Any = None) -> Figure:
         """Plot the ranks of one board (by default the first) with their confidence intervals."""
-        from proctor.api.plots import Mark, Scale, draw_intervals
+        from proctor.reports.plots import Mark, Scale, draw_intervals
 
         named = {one.name: one for one in self.boards}
         chosen = named.get(board) if board else self.boards[0]
@@ -360,7 +360,7 @@ class LeaderboardTable(DrawnTable):
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
-        from proctor.api.plots import Mark, Scale, draw_intervals
+        from proctor.reports.plots import Mark, Scale, draw_intervals
 
         scores = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
         from proctor.reports import condition_numbers
@@ -374,7 +374,8 @@ class AnalysisTables:
     """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.results.Analysis`)."""
 
     data: Analysis
-    where: Stored | None = None
+    store: Store | None = None
+    benchmark: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -395,7 +396,7 @@ class AnalysisTables:
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the accuracy by capability with intervals: a line for each capability, a colour for each system."""
-        from proctor.api.plots import Mark, Scale, draw_intervals
+        from proctor.reports.plots import Mark, Scale, draw_intervals
 
         rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
         scores = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
@@ -412,7 +413,7 @@ class AnalysisTables:
         from proctor.reports import Source, write_pictures
         from proctor.results import Options
 
-        source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
+        source = None if self.store is None else Source(self.store, self.benchmark, Options())
         return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance, form)
 
     def __repr__(self) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from proctor.api.scores import PreparedScorer, Scored
 from proctor.core import PluginReport, Table, count_of, number, number_interval, store_word
+from proctor.shell.scorers import PreparedScorer, Scored
 
 if TYPE_CHECKING:
     from proctor.results import JudgeAgreement

@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 from pydantic import JsonValue
 
-from proctor.api.access import ModelAccess
-from proctor.api.benchmarks import media_at
-from proctor.api.judge_fit import FittedJudge
-from proctor.api.model_options import LoraOptions, ModelOptions
-from proctor.api.options import Concurrency, Draws, MediaFolder, Seed, filled, listed
-from proctor.api.scores import judge_prompts_of, ratings_in
-from proctor.api.sources import Evaluation, open_store, stored, sync_twin
-from proctor.api.training import lora_settings
 from proctor.core import (
     DASH,
     InputError,
@@ -32,6 +24,14 @@ from proctor.core import (
     safe_cell,
     write_whole,
 )
+from proctor.shell.benchmarks import media_at
+from proctor.shell.judge_fit import FittedJudge
+from proctor.shell.model_options import LoraOptions, ModelOptions
+from proctor.shell.options import Concurrency, Draws, MediaFolder, Seed, filled, listed
+from proctor.shell.scorers import judge_prompts_of, ratings_in
+from proctor.shell.stores import StoredRuns, open_store, stored, sync_twin
+from proctor.shell.systems import ModelAccess
+from proctor.shell.training import lora_settings
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -108,7 +108,7 @@ class ClassifierOptions(ModelOptions, total=False):
 
 
 async def train_classifier_judge_async(
-    source: "Evaluation | Store | str | Path | None" = None,
+    source: "StoredRuns | Store | str | Path | None" = None,
     benchmark: str = "",
     *,
     out: str | Path,
@@ -343,7 +343,7 @@ class GenerativeOptions(LoraOptions, RewardOptions, total=False):
 
 
 def train_generative_judge(
-    source: "Evaluation | Store | str | Path | None" = None,
+    source: "StoredRuns | Store | str | Path | None" = None,
     benchmark: str = "",
     *,
     base: str | Path,

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.api.tables import FrameLike, Record
 from proctor.core import count_of, number, number_interval, plain_table, thousands
+from proctor.reports import FrameLike, Record
 
 if TYPE_CHECKING:
     from proctor.core import Table

@@ -16,14 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from proctor.api.access import checked, orders_asked_by
-from proctor.api.benchmarks import media_at
-from proctor.api.execution import Arranged, PreparedRun, arrange
-from proctor.api.model_options import RunOptions
-from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, Stop, declared, filled, listed
-from proctor.api.sources import DEFAULT_STORE, open_store
 from proctor.core import (
     Benchmark,
     ConfigurationError,
@@ -35,21 +29,22 @@ from proctor.core import (
     is_file_address,
     pip_install,
 )
+from proctor.shell.benchmarks import media_at
+from proctor.shell.model_options import RunOptions
+from proctor.shell.options import Cache, Concurrency, MediaFolder, OnChange, Stop, declared, filled, listed
+from proctor.shell.orders import OF_THE_MACHINE
+from proctor.shell.run_preparation import Arranged, PreparedRun, arrange
+from proctor.shell.stores import DEFAULT_STORE, open_store
+from proctor.shell.systems import checked
 
 if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.media import MediaLibrary
-    from proctor.runs import OpenOrder, Order, Plan, Run, Store, Tally
+    from proctor.runs import OpenOrder, Order, Run, Store, Tally
 
 _PLACES = ("store", "slurm", "ray")
 
 _POLL_S = 10.0  # between looks for runs that are new
-
-_OF_THE_MACHINE = {
-    "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
-    "stop", "share", "conditions", "prompt", "batch",
-}  # fmt: skip
-"""Options that are not sent to workers: a worker has its own, or the store knows them."""
 
 
 class WorkOptions(TypedDict, total=False):
@@ -173,58 +168,6 @@ def _names(runs: "Sequence[Run]") -> list[str]:
     return [f"{run.system} / {run.condition}" for run in runs]
 
 
-def order_of(arranged: Arranged) -> "Order | None":
-    """The order for workers of a run; None if a part of the run is a Python object, which can't be sent."""
-    from proctor.runs import Order, text_hash
-    from proctor.systems import ModelSystem
-
-    given: dict[str, Any] = {**arranged.options}
-    models = [system for system in arranged.systems if isinstance(system, ModelSystem)]
-    own = {name: one for name, one in given.items() if name not in _OF_THE_MACHINE}
-    own |= {"model": listed(given["model"]), "budget_s": arranged.plan.budget_s}
-    own |= {"orders": orders_asked_by(arranged.options)} if models else {}  # since workers get the prompt as a file
-    try:
-        options = TypeAdapter(dict[str, JsonValue]).validate_python(json.loads(json.dumps(own)))
-    except TypeError:
-        return None
-    if any(not isinstance(one, str) for one in arranged.named):
-        return None
-    prompts = [system.prompt for system in models]
-    scorers = [(scorer.name, metric.name) for scorer in arranged.benchmark.scorers for metric in scorer.metrics]
-    return Order(
-        benchmark=arranged.benchmark.name,
-        systems=tuple(map(str, arranged.named)),
-        options=options,
-        prompt=(prompts[0].name, text_hash(prompts[0].text)) if prompts else None,
-        scorers=tuple(sorted(scorers)),
-    )
-
-
-def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
-    """Store the order for workers, with prompts and the hashes of media, if workers can join the runs."""
-    from proctor.media import CONDITIONS
-    from proctor.runs import place_order, text_hash
-    from proctor.systems import ModelSystem
-
-    order = order_of(arranged)
-    if order is None:
-        return
-    texts = [system.prompt.text for system in arranged.systems if isinstance(system, ModelSystem)][:1]
-    seen = [CONDITIONS.get(name) for name in arranged.conditions if CONDITIONS.get(name).sees]
-    left_out = {item_id for problem in planned.problems for item_id in problem.item_ids}
-    if seen:
-        from proctor.runs import chosen_items
-
-        whole = replace(arranged.plan, limit=None) if any(condition.borrows for condition in seen) else arranged.plan
-        items = [item for item in chosen_items(arranged.benchmark, whole) if item.id not in left_out]
-        sources = sorted({medium.source for item in items for medium in item.media})
-        texts.append(json.dumps({source: arranged.library.identity(source) for source in sources}, sort_keys=True))
-    order = order.model_copy(
-        update={"media": text_hash(texts[-1]) if seen else "", "left_out": tuple(sorted(left_out))}
-    )
-    place_order(store, order, texts, [(job.run, job.answers) for job in planned.jobs])
-
-
 def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arranged, _Held]":
     """The run of an order, with this machine's media, cache and servers."""
     from proctor.runs import read_parcel
@@ -261,7 +204,7 @@ def _options_model() -> type[BaseModel]:
     """A model of the options in an order. It validates them, since a store may come from other people."""
     fields: dict[str, Any] = {"model": (list[str], [])}
     for name, (kind, option) in declared(RunOptions).items():
-        if name not in {*_OF_THE_MACHINE, "model"}:
+        if name not in {*OF_THE_MACHINE, "model"}:
             bounds: dict[str, Any] = {} if kind in {bool, str} else {"ge": option.low, "le": option.high}
             fields[name] = (Annotated[kind, Field(**bounds)], option.default)
     return create_model("TravellingOptions", __config__=ConfigDict(extra="forbid"), **fields)

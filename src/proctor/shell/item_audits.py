@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from proctor.api.access import ModelAccess
-from proctor.api.model_options import ModelOptions
-from proctor.api.options import filled
+from proctor.shell.model_options import ModelOptions
+from proctor.shell.options import filled
+from proctor.shell.systems import ModelAccess
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit, ModelReplies

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from proctor.api.option_values import condition_names, judge_names, settings_pairs, texts
-from proctor.api.options import (
+from proctor.core import Option
+from proctor.shell.option_values import condition_names, judge_names, settings_pairs, texts
+from proctor.shell.options import (
     _LIMITS,
     _MEDIA,
     _MODEL,
@@ -29,7 +30,6 @@ from proctor.api.options import (
     _many,
     _Names,
 )
-from proctor.core import Option
 
 if TYPE_CHECKING:
     from proctor.core import Scorer

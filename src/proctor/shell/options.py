@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from proctor.api.option_values import (
+from proctor.core import FailedPolicy, Option
+from proctor.shell.option_values import (
     benchmark_names,
     check_number,
     columns_of,
@@ -18,7 +19,6 @@ from proctor.api.option_values import (
     system_names,
     texts,
 )
-from proctor.core import FailedPolicy, Option
 
 if TYPE_CHECKING:
     from proctor.metrics import FunctionOverItems
@@ -366,6 +366,15 @@ class ValidateOptions(Files, total=False):
 
     budget_s: QuestionSeconds
     latency: LatencyRule
+
+
+TABLE_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
+"""The formats of `export` for one row per item, system, condition and metric."""
+
+JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
+
+PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED, SUMS)
+"""The formats of `export` that every benchmark has."""
 
 
 class ExportOptions(Selection, total=False):

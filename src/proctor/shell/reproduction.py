@@ -11,10 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.benchmarks import excerpts_as, media_at, recalled
-from proctor.api.options import ReproduceOptions, filled, listed
-from proctor.api.sources import Evaluation, Stored, stored, wait_for
-from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     BENCHMARKS,
     PUBLISHED_FIGURES,
@@ -26,6 +22,10 @@ from proctor.core import (
     reader_at,
     reader_of,
 )
+from proctor.reports import FrameLike, Record
+from proctor.shell.benchmarks import excerpts_as, media_at, recalled
+from proctor.shell.options import ReproduceOptions, filled, listed
+from proctor.shell.stores import Stored, StoredRuns, stored, wait_for
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -98,7 +98,7 @@ class ReproductionTable(FrameLike):
 
 
 def reproduce(
-    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ReproduceOptions]
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ReproduceOptions]
 ) -> ReproductionTable:
     """Reproduce what systems were shown from the media files, and compare it with the record in the store: the time and
     the SHA-256 of every picture, as the system got it.
@@ -119,7 +119,7 @@ def reproduce(
 
 
 def write_shown(
-    source: Evaluation | Store | str | Path | None,
+    source: StoredRuns | Store | str | Path | None,
     item: str,
     folder: str | Path,
     benchmark: str = "",

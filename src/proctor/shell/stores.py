@@ -17,13 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from proctor import core
-from proctor.api.options import listed
 from proctor.core import BENCHMARKS, InputError, ProctorError, benchmark_path, reader_of
+from proctor.shell.options import listed
 
 if TYPE_CHECKING:
-    from proctor.api.scores import Scored
-    from proctor.api.tables import AnalysisTables, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-    from proctor.reports import ReportSummary
     from proctor.runs import MergedRows, Outcome, Run, Store
 
 P = ParamSpec("P")
@@ -38,14 +35,10 @@ IN_MEMORY = ":memory:"
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """The result of one call of `run` or `import_answers`: `runs` of one benchmark in a store, by system and condition.
+class StoredRuns:
+    """What one call of `run` or `import_answers` left in a store: `runs` of one benchmark, by system and condition.
     `outcome` says how the run ended (None for imported answers). `notes`, `done` and `costs` are sentences on what to know,
-    on what was done, and on what it cost.
-
-    Its methods are the functions of the same names, restricted to these runs. `proctor.results(evaluation.store)`
-    covers all runs in the store, with the baselines.
-    """
+    on what was done, and on what it cost."""
 
     store: Store
     benchmark: str
@@ -65,54 +58,6 @@ class Evaluation:
         """The names of its conditions."""
         return tuple(dict.fromkeys(run.condition for run in self.runs))
 
-    def results(self, **options: Any) -> ResultsTable:
-        """See `proctor.results`."""
-        from proctor.api.analysis import results
-
-        return results(self, **options)
-
-    def compare(self, **options: Any) -> ComparisonTable:
-        """See `proctor.compare`."""
-        from proctor.api.analysis import compare
-
-        return compare(self, **options)
-
-    def rank(self, **options: Any) -> RankingTable:
-        """See `proctor.rank`."""
-        from proctor.api.analysis import rank
-
-        return rank(self, **options)
-
-    def leaderboard(self, metric: str = "", **options: Any) -> LeaderboardTable:
-        """See `proctor.leaderboard`."""
-        from proctor.api.analysis import leaderboard
-
-        return leaderboard(self, metric=metric, **options)
-
-    def analyze(self, **options: Any) -> AnalysisTables:
-        """See `proctor.analyze`."""
-        from proctor.api.analysis import analyze
-
-        return analyze(self, **options)
-
-    def score(self, **options: Any) -> Scored:
-        """See `proctor.score`."""
-        from proctor.api.scores import score
-
-        return score(self, **options)
-
-    def report(self, out: str | Path = "report.html", **options: Any) -> ReportSummary:
-        """See `proctor.report`."""
-        from proctor.api.analysis import report
-
-        return report(self, out, **options)
-
-    def export(self, out: str | Path | None = None, **options: Any) -> Any:
-        """See `proctor.export`."""
-        from proctor.api.exchange import export
-
-        return export(self, out, **options)
-
     def to_pandas(self) -> Any:
         """The number of answers by status: a row for each run, a column for each status."""
         import pandas as pd
@@ -129,7 +74,7 @@ class Evaluation:
     def __repr__(self) -> str:
         """The benchmark, the store and the runs."""
         runs = ", ".join(f"{run.system} / {run.condition}" for run in self.runs)
-        return f"Evaluation({self.benchmark!r}, store={self.store.shown!r}, runs=[{runs}])"
+        return f"{type(self).__name__}({self.benchmark!r}, store={self.store.shown!r}, runs=[{runs}])"
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.done, *self.costs, *self.notes))
@@ -200,14 +145,14 @@ def join_stores(sources: Sequence[str], store: Store | str | Path | None = None)
 
 
 def stored(
-    source: Evaluation | Store | str | Path | None,
+    source: StoredRuns | Store | str | Path | None,
     benchmark: str = "",
     systems: str | Sequence[str] = (),
     conditions: str | Sequence[str] = (),
 ) -> Stored:
     """The benchmark and runs that a function reads. Raises `InputError` if the benchmark has to be named."""
     named, under = tuple(listed(systems)), tuple(listed(conditions))
-    if isinstance(source, Evaluation):
+    if isinstance(source, StoredRuns):
         if benchmark not in {"", source.benchmark}:
             raise InputError("benchmark", found=repr(benchmark), expected=f"{source.benchmark!r}, or a store")
         return Stored(source.store, source.benchmark, named or source.systems, under or source.conditions)

@@ -8,12 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from proctor.api.access import ModelAccess, checked
-from proctor.api.benchmarks import excerpts_as, media_at
-from proctor.api.model_options import ScoreOptions
-from proctor.api.option_values import shard_of
-from proctor.api.options import filled, listed
-from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
 from proctor.core import (
     BENCHMARKS,
     FrozenModel,
@@ -25,6 +19,12 @@ from proctor.core import (
     is_file_address,
     reader_or_default,
 )
+from proctor.shell.benchmarks import excerpts_as, media_at
+from proctor.shell.model_options import ScoreOptions
+from proctor.shell.option_values import shard_of
+from proctor.shell.options import filled, listed
+from proctor.shell.stores import Stored, StoredRuns, open_store, stored, sync_twin
+from proctor.shell.systems import ModelAccess, checked
 
 if TYPE_CHECKING:
     from proctor.core import Frame, JudgementCache, PluginReport, RatingScheme
@@ -104,7 +104,7 @@ class PreparedScorer:
 
 
 async def score_async(
-    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ScoreOptions]
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ScoreOptions]
 ) -> Scored:
     """Score stored answers by `metrics` (functions decorated by `proctor.metric`, functions in a file by
     `path/to/file.py:function`, names of installed ones, metrics on text, scorers), or by a judge that asks a `model`.
@@ -131,7 +131,7 @@ score = sync_twin(score_async)
 
 
 async def prepare_scorers(
-    source: Evaluation | Store | str | Path | None, benchmark: str, given: ScoreOptions
+    source: StoredRuns | Store | str | Path | None, benchmark: str, given: ScoreOptions
 ) -> list[PreparedScorer | Scored]:
     """The first step of `score_async`: check everything before a call is paid. Metrics without a model score here."""
     metrics, judge, models = listed(given["metrics"]), given["judge"], listed(given["model"])

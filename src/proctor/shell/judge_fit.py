@@ -8,12 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
-from proctor.api.access import ModelAccess
-from proctor.api.benchmarks import media_at
-from proctor.api.model_options import ModelOptions
-from proctor.api.options import Draws, OnChange, Seed, Stop, filled, listed
-from proctor.api.scores import judge_prompts_of, ratings_in, refuse_in_sample
-from proctor.api.sources import Evaluation, stored, sync_twin
 from proctor.core import (
     DASH,
     HUMAN,
@@ -28,6 +22,12 @@ from proctor.core import (
     plain_table,
     write_whole,
 )
+from proctor.shell.benchmarks import media_at
+from proctor.shell.model_options import ModelOptions
+from proctor.shell.options import Draws, OnChange, Seed, Stop, filled, listed
+from proctor.shell.scorers import judge_prompts_of, ratings_in, refuse_in_sample
+from proctor.shell.stores import StoredRuns, stored, sync_twin
+from proctor.shell.systems import ModelAccess
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -112,7 +112,7 @@ class PreparedFit:
 
 
 def prepare_fit(
-    source: "Evaluation | Store | str | Path | None",
+    source: "StoredRuns | Store | str | Path | None",
     benchmark: str,
     method: FitMethod,
     out: str | Path,
@@ -138,7 +138,7 @@ def prepare_fit(
 
 
 async def fit_judge_async(
-    source: "Evaluation | Store | str | Path | None" = None,
+    source: "StoredRuns | Store | str | Path | None" = None,
     benchmark: str = "",
     *,
     method: FitMethod,

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from proctor.core import need_extra
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -88,6 +90,7 @@ def draw_intervals(
 def _canvas(ax: Any, height: float) -> tuple[Figure, Any]:
     if ax is not None:
         return ax.figure, ax
+    need_extra("plots", "a plot", "matplotlib")
     if "IPython" in sys.modules:  # a notebook shows the figures of pyplot alone
         from matplotlib import pyplot
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from proctor.api.model_options import ModelOptions, RunOptions
-from proctor.api.options import listed
 from proctor.core import InputError, System, UsageError, first_problem, is_file_address, origin_of, reader_or_default
+from proctor.shell.model_options import ModelOptions, RunOptions
+from proctor.shell.options import listed
 
 if TYPE_CHECKING:
     from proctor.core import Item

@@ -9,13 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, Unpack
 
-from proctor.api.access import checked
-from proctor.api.benchmarks import library_as, loaded_as, need_media
-from proctor.api.model_choice import parts_of
-from proctor.api.model_options import LoraOptions, ShownOptions
-from proctor.api.option_values import condition_names
-from proctor.api.options import Draws, filled
-from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     DASH,
     Benchmark,
@@ -28,6 +21,13 @@ from proctor.core import (
     plain_table,
     shell_word,
 )
+from proctor.reports import FrameLike, Record
+from proctor.shell.benchmarks import library_as, loaded_as, need_media
+from proctor.shell.model_choice import parts_of
+from proctor.shell.model_options import LoraOptions, ShownOptions
+from proctor.shell.option_values import condition_names
+from proctor.shell.options import Draws, filled
+from proctor.shell.systems import checked
 
 if TYPE_CHECKING:
     from proctor.core import Table

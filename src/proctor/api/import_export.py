@@ -1,4 +1,4 @@
-"""Answers and scores in files: `import_answers`, `export` and `validate`."""
+"""Answers and scores in files: read for `import_answers`, written by `export`, checked by `validate`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from proctor import core
-from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
-from proctor.api.execution import baseline_notes
-from proctor.api.options import ExportOptions, ImportOptions, ValidateOptions, filled
 from proctor.api.rating_import import holds_ratings, import_ratings, rating_fields
-from proctor.api.sources import Evaluation, Stored, name_in, open_store, stored, sync_twin
+from proctor.shell import (
+    DECIDED,
+    JUDGEMENTS,
+    PLAIN_FORMATS,
+    SUMS,
+    TABLE_FORMATS,
+    UNRESOLVED,
+    ExportOptions,
+    ImportOptions,
+    Stored,
+    StoredRuns,
+    ValidateOptions,
+    baseline_notes,
+    filled,
+    load,
+    loaded_as,
+    media_at,
+    name_in,
+    open_store,
+    options_of,
+    recalled,
+    remember,
+    stored,
+)
 
 if TYPE_CHECKING:
     from proctor.core import RecordedAnswers
@@ -77,7 +97,6 @@ def read_foreign(path: Path, form: str, benchmark: core.Benchmark, given: Import
 
 def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> Written:
     """Write the chosen runs, or the benchmark, in the format of another program."""
-    from proctor.api.analysis import options_of
     from proctor.interchange import FORMATS, ExportSource
 
     card = where.store.card(where.benchmark)
@@ -95,24 +114,12 @@ def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> 
     return FORMATS.get(form).write(source, out)
 
 
-async def import_answers_async(
-    benchmark: str | Path | core.Benchmark, path: str | Path, **options: Unpack[ImportOptions]
-) -> Evaluation:
-    """Import answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`). They
-    are stored under the system `name`.
-
-    A table of people's ratings (a column of items, of systems, of raters, and of values or one for each dimension)
-    brings all its systems, and the ratings as scores by `human:RATER`; also the answers, if it has a column of them.
-    `columns` names columns of such a table (item, system, rater, dimension, value, candidate, lower_is_better) beside
-    those of the questions. With `scorer`, the file holds scores by an automatic scorer of answers in the store.
-    Importing the same file again changes nothing. Raises `InputError` with file and place for a file that can't be
-    read. The command is `proctor import`.
-    """
+async def import_recorded(benchmark: str | Path | core.Benchmark, path: str | Path, given: ImportOptions) -> StoredRuns:
+    """The answers, ratings or scores of a file, in the store (see `import_answers`)."""
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
     from proctor.runs import add_baselines, check_given_name, import_answers, score_changed
 
-    given = filled("import_answers", ImportOptions, options)
     name, condition, path = given["name"], given["condition"], Path(path)
     own, of_questions = rating_fields(given["columns"])
     given["columns"] = of_questions
@@ -154,10 +161,7 @@ async def import_answers_async(
     done = (f"{kept} as {name} / {under} in {opened.shown}",)
     notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded))
     remember(opened, loaded)
-    return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
-
-
-import_answers = sync_twin(import_answers_async)
+    return StoredRuns(opened, loaded.name, tuple(runs), None, notes, done)
 
 
 async def _import_own_ratings(
@@ -166,7 +170,7 @@ async def _import_own_ratings(
     ratings: core.RatingReader,
     path: Path,
     given: ImportOptions,
-) -> Evaluation:
+) -> StoredRuns:
     """Answers and ratings in the benchmark's own format."""
     from proctor.runs import check_given_name, import_systems
 
@@ -188,7 +192,7 @@ async def _import_own_ratings(
         for recorded in found
     )
     remember(opened, benchmark)
-    return Evaluation(opened, benchmark.name, tuple(runs), None, notes, done)
+    return StoredRuns(opened, benchmark.name, tuple(runs), None, notes, done)
 
 
 def _reader_of(benchmark: core.Benchmark, given: ImportOptions) -> core.BenchmarkReader:
@@ -280,7 +284,7 @@ def _import_scores(
     scorer: str,
     store: Store | str | Path | None,
     columns: Mapping[str, Sequence[str]],
-) -> Evaluation:
+) -> StoredRuns:
     """Store an automatic scorer's scores of rated answers, from the benchmark's own format or from a table."""
     from proctor.audits import read_scores
     from proctor.results import answer_keys, people_ratings
@@ -296,7 +300,7 @@ def _import_scores(
         found = core.RecordedScores(read.scores, read.notes)
     added = add_recorded_scores(opened, name, scorer, found.scores)
     notes = tuple(f"{scorer}: {line}" for line in found.notes)
-    return Evaluation(
+    return StoredRuns(
         opened,
         name,
         tuple(opened.runs(name)),
@@ -395,17 +399,8 @@ def _counted_as_wrong(answer: core.Answer) -> core.Finding | None:
     return None
 
 
-TABLE_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
-"""The formats of `export` for one row per item, system, condition and metric."""
-
-JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
-
-PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED, SUMS)
-"""The formats of `export` that every benchmark has."""
-
-
 def export(
-    source: Evaluation | Store | str | Path | None = None,
+    source: StoredRuns | Store | str | Path | None = None,
     out: str | Path | None = None,
     benchmark: str = "",
     **options: Unpack[ExportOptions],

@@ -1,4 +1,4 @@
-"""Run systems and models on a benchmark: `run`."""
+"""The steps of a run before its first question: read and check everything, open the store, plan."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from proctor.api.access import ModelAccess, SystemLike, build_systems
-from proctor.api.benchmarks import library_as, loaded_as, need_media, remember
-from proctor.api.model_options import RunOptions
-from proctor.api.option_values import conditions_of
-from proctor.api.options import filled, listed
-from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
 from proctor.core import (
     BENCHMARKS,
     Benchmark,
@@ -25,6 +19,13 @@ from proctor.core import (
     store_word,
     thousands,
 )
+from proctor.shell.benchmarks import library_as, loaded_as, need_media, remember
+from proctor.shell.model_options import RunOptions
+from proctor.shell.option_values import conditions_of
+from proctor.shell.options import filled, listed
+from proctor.shell.orders import place
+from proctor.shell.stores import StoredRuns, existing_store, open_store
+from proctor.shell.systems import ModelAccess, SystemLike, build_systems
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -70,8 +71,6 @@ class Arranged:
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
         remember(opened, loaded)
         if given["share"]:
-            from proctor.api.workers import place
-
             place(self, opened, planned)
         again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
@@ -121,7 +120,7 @@ class PreparedRun:
     plan: Plan
     notes: tuple[str, ...]
 
-    async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> Evaluation:
+    async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> StoredRuns:
         """Ask what is not answered yet, and close the connections to models."""
         from proctor.runs import ItemClaims, Limits, execute
 
@@ -135,9 +134,9 @@ class PreparedRun:
         async with self.arranged.access.closing():
             claims = ItemClaims(self.store) if options["share"] else None
             outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change, claims=claims)
-        return self.evaluation(outcome)
+        return self.stored_runs(outcome)
 
-    def evaluation(self, outcome: Outcome) -> Evaluation:
+    def stored_runs(self, outcome: Outcome) -> StoredRuns:
         """The result of the run."""
         from proctor.runs import served_notes
 
@@ -148,7 +147,7 @@ class PreparedRun:
         stored = {run.id: run for run in self.store.runs(name)}  # with the models that answered
         runs = tuple(stored[run.id] for run in self.plan.runs)
         done = (asked, *served_notes(runs), *self._by_batch(outcome), *self._waiting())
-        return Evaluation(self.store, name, runs, outcome, self.notes, done, tuple(self._cost(outcome)))
+        return StoredRuns(self.store, name, runs, outcome, self.notes, done, tuple(self._cost(outcome)))
 
     def _cost(self, outcome: Outcome) -> list[str]:
         """What this call cost, and what each run will cost that is not complete."""
@@ -235,29 +234,6 @@ def _batch(given: RunOptions, systems: Sequence[SystemLike]) -> BatchFolder:
     if given["share"]:
         raise UsageError("--batch works in one process. Leave --share out, or --batch.")
     return BatchFolder(Path(str(given["batch"])))
-
-
-async def run_async(
-    benchmark: str | Path | Benchmark,
-    system: SystemLike | Sequence[SystemLike] | None = None,
-    **options: Unpack[RunOptions],
-) -> Evaluation:
-    """Run systems and models on a benchmark's items under conditions. Call it again to continue where it stopped.
-
-    `benchmark` is what `load` returned, a name with its `data` and `media` folders, or the path of your own questions.
-    `system` is one or several of: a function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in
-    system or a method, a `System`. `model` is one or several models, `conditions` are what they may see. Baselines that
-    need no media are run as well.
-
-    Raises `InputError` before anything is asked if input is missing or does not fit, and `ConfigurationError` for a
-    model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await `run_async`.
-    """
-    prepared = await arrange(benchmark, system, **options).prepare()
-    given = prepared.arranged.options
-    return await prepared.ask(given["stop"], given["on_change"])
-
-
-run = sync_twin(run_async)
 
 
 def plan_notes(planned: Plan) -> tuple[str, ...]:

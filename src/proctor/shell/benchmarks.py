@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from proctor.api.access import checked
-from proctor.api.option_values import size_in_bytes
-from proctor.api.sources import existing_store, name_in
-from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     BENCHMARKS,
     Benchmark,
@@ -34,6 +30,10 @@ from proctor.core import (
     refusal,
     with_columns,
 )
+from proctor.reports import FrameLike, Record
+from proctor.shell.option_values import size_in_bytes
+from proctor.shell.stores import existing_store, name_in
+from proctor.shell.systems import checked
 
 if TYPE_CHECKING:
     from proctor.core import BenchmarkReader, Excerpt, Item

@@ -11,9 +11,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
-from proctor.api.options import Draws, Seed, filled, listed
-from proctor.api.scores import ratings_in, refuse_in_sample
-from proctor.api.sources import Evaluation, stored
 from proctor.core import (
     DASH,
     Cell,
@@ -28,6 +25,9 @@ from proctor.core import (
     safe_cell,
     write_whole,
 )
+from proctor.shell.options import Draws, Seed, filled, listed
+from proctor.shell.scorers import ratings_in, refuse_in_sample
+from proctor.shell.stores import StoredRuns, stored
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -155,7 +155,7 @@ class ComparedJudges:
 
 
 def judge_agreement(
-    source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[AgreementOptions]
+    source: "StoredRuns | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[AgreementOptions]
 ) -> ComparedJudges:
     """Compare all metrics and judges with people's ratings of stored answers: the metrics on text, the embedded judge
     (out of fold), scorers of the store, and mixtures of them. Folds keep encounters together. The command is

@@ -10,23 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
 
-from proctor.api.model_options import ModelOptions, ScoreOptions
-from proctor.api.option_values import perturbation_names, texts
-from proctor.api.options import (
-    AllItems,
-    Concurrency,
-    Draws,
-    MediaFolder,
-    OnChange,
-    PromptChoice,
-    Seed,
-    Stop,
-    filled,
-    listed,
-)
-from proctor.api.scores import PreparedScorer, Scored, prepare_alone, prepare_scorers, rating_judge_of
-from proctor.api.sources import Evaluation, stored, sync_twin
-from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     DASH,
     Cell,
@@ -41,6 +24,23 @@ from proctor.core import (
     number,
     p_value,
 )
+from proctor.reports import FrameLike, Record
+from proctor.shell.model_options import ModelOptions, ScoreOptions
+from proctor.shell.option_values import perturbation_names, texts
+from proctor.shell.options import (
+    AllItems,
+    Concurrency,
+    Draws,
+    MediaFolder,
+    OnChange,
+    PromptChoice,
+    Seed,
+    Stop,
+    filled,
+    listed,
+)
+from proctor.shell.scorers import PreparedScorer, Scored, prepare_alone, prepare_scorers, rating_judge_of
+from proctor.shell.stores import StoredRuns, stored, sync_twin
 
 if TYPE_CHECKING:
     from proctor.audits import LeadRow, Sensitivity
@@ -143,7 +143,7 @@ class JudgeGrid:
 
 
 async def judge_grid_async(
-    source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[GridOptions]
+    source: "StoredRuns | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[GridOptions]
 ) -> JudgeGrid:
     """Judge stored answers under every combination of settings, and compare all with people's ratings.
 
@@ -189,7 +189,7 @@ def _combinations(given: GridOptions) -> list[dict[str, str]]:
 
 def _scored_as(given: GridOptions, factors: Mapping[str, str], judge: str) -> Any:
     """The options of `proctor score` for one combination."""
-    from proctor.api.model_options import ScoreOptions
+    from proctor.shell.model_options import ScoreOptions
 
     own: dict[str, Any] = {name: factors[name] for name in ("prompt", *_SWITCHES)}
     retrieval = factors["documents"] == "on"
@@ -374,7 +374,7 @@ class PreparedProbes:
 
 
 async def prepare_probes(
-    source: "Evaluation | Store | str | Path | None", benchmark: str, given: PerturbOptions
+    source: "StoredRuns | Store | str | Path | None", benchmark: str, given: PerturbOptions
 ) -> PreparedProbes:
     """The first step of `perturb_async`: check everything before a call is paid."""
     from proctor.audits import PERTURBATIONS
@@ -415,7 +415,7 @@ def _as_scored(given: PerturbOptions, scorer: "str | Scorer | JudgeFunction") ->
 
 
 async def perturb_async(
-    source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[PerturbOptions]
+    source: "StoredRuns | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[PerturbOptions]
 ) -> PerturbationTable:
     """Measure how scores shift when answers are changed: negated, with a wrong diagnosis or dose, padded, doubled, in
     another language, replaced by that of another case or by a reference, with an instruction to the judge, with the

@@ -9,13 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from proctor.api.benchmarks import library_as, loaded_as
-from proctor.api.execution import Arranged, PreparedRun, arrange
-from proctor.api.model_options import AskOptions
-from proctor.api.option_values import condition_names
-from proctor.api.options import Draws, filled, listed
-from proctor.api.sources import sync_twin
-from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     DASH,
     Benchmark,
@@ -28,6 +21,13 @@ from proctor.core import (
     plain_table,
     write_whole,
 )
+from proctor.reports import FrameLike, Record
+from proctor.shell.benchmarks import library_as, loaded_as
+from proctor.shell.model_options import AskOptions
+from proctor.shell.option_values import condition_names
+from proctor.shell.options import Draws, filled, listed
+from proctor.shell.run_preparation import Arranged, PreparedRun, arrange
+from proctor.shell.stores import sync_twin
 
 if TYPE_CHECKING:
     from proctor.core import Table

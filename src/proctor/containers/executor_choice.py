@@ -1,0 +1,23 @@
+"""The executor by its name."""
+
+from __future__ import annotations
+
+import platform
+
+from proctor.containers.executors import EXECUTORS, Executor
+from proctor.containers.podman import PodmanExecutor
+from proctor.containers.process import ProcessExecutor
+from proctor.core import ConfigurationError, UsageError
+
+
+def executor_of(name: str) -> Executor:
+    """The executor with this name. Raises `UsageError` for an unknown name, and `ConfigurationError` on other systems
+    than Linux."""
+    if platform.system() != "Linux":
+        raise ConfigurationError(f"found {platform.system()}, expected Linux to run images on")
+    match name:
+        case "podman" | "docker":
+            return PodmanExecutor(name)
+        case "process":
+            return ProcessExecutor()
+    raise UsageError(f"--executor {name!r} is unknown: choose one of {', '.join(EXECUTORS)}.")

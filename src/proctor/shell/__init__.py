@@ -1,0 +1,126 @@
+"""What the commands and the functions of `proctor.api` have in common: tables of options, stores and files, models
+and their systems, and runs, scorers and training arranged step by step, so that a command can report each step."""
+
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.shell.benchmarks import as_lists, check, excerpts_as, load, loaded_as, media_at, recalled, remember
+    from proctor.shell.item_audits import ask_option_auditors, flag_guessable
+    from proctor.shell.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
+    from proctor.shell.judge_experiments import (
+        GridOptions,
+        JudgeGrid,
+        ProbeOptions,
+        filled_probes,
+        judge_grid,
+        judge_grid_async,
+        perturb,
+        perturb_async,
+        prepare_probes,
+    )
+    from proctor.shell.judge_fit import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
+    from proctor.shell.judge_training import (
+        ClassifierOptions,
+        GenerativeOptions,
+        train_classifier_judge,
+        train_generative_judge,
+    )
+    from proctor.shell.model_choice import (
+        ChooseOptions,
+        ChosenModel,
+        PreparedChoice,
+        arrange_choice,
+        choose_model,
+        choose_model_async,
+    )
+    from proctor.shell.model_options import ModelOptions, RunOptions, ScoreOptions
+    from proctor.shell.option_values import facets_of, names_in, size_in_bytes, system_names, validator_names
+    from proctor.shell.options import (
+        DECIDED,
+        JUDGEMENTS,
+        PLAIN_FORMATS,
+        SUMS,
+        TABLE_FORMATS,
+        UNRESOLVED,
+        AllItems,
+        AnalyzeOptions,
+        AuditOptions,
+        BenchmarkName,
+        BenchmarkSource,
+        Cache,
+        CompareOptions,
+        Draws,
+        ExportOptions,
+        ImportOptions,
+        LatencyRule,
+        LeaderboardOptions,
+        MaxSide,
+        Overlay,
+        QuestionSeconds,
+        RankOptions,
+        ReportOptions,
+        ReproduceOptions,
+        ResultOptions,
+        Seed,
+        Selection,
+        StoreUrl,
+        Track,
+        ValidateOptions,
+        declared,
+        filled,
+        listed,
+    )
+    from proctor.shell.pooling import PooledTable, pool
+    from proctor.shell.reproduction import reproduce, verify, write_shown
+    from proctor.shell.result_options import metric_names, official_summary, options_of, policy_of
+    from proctor.shell.run_preparation import PreparedRun, arrange, baseline_notes
+    from proctor.shell.scorers import PreparedScorer, Scored, prepare_scorers, score, score_async, score_predictions
+    from proctor.shell.scoring_report import judge_report, metrics_report
+    from proctor.shell.single_runs import SingleRun, import_single, plan_single, score_by_code
+    from proctor.shell.stores import (
+        Stored,
+        StoredRuns,
+        existing_store,
+        join_stores,
+        name_in,
+        open_store,
+        stored,
+        sync_twin,
+        wait_for,
+    )
+    from proctor.shell.systems import SystemLike
+    from proctor.shell.training import AnswererOptions, ParityOptions, arrange_answerer, check_parity, train_answerer
+    from proctor.shell.workers import (
+        RayWorkers,
+        WorkOptions,
+        check_place,
+        check_travels,
+        slurm_job,
+        work_async,
+        worker_options,
+    )
+else:
+    export_lazily(__name__)
+
+__all__ = [
+    "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AgreementOptions", "AllItems",
+    "AnalyzeOptions", "AnswererOptions", "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions",
+    "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "Draws", "ExportOptions", "FitMethod",
+    "FitOptions", "FittedJudge", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
+    "LeaderboardOptions", "MaxSide", "ModelOptions", "Overlay", "ParityOptions", "PooledTable", "PreparedChoice",
+    "PreparedRun", "PreparedScorer", "ProbeOptions", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions",
+    "ReproduceOptions", "ResultOptions", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "SingleRun",
+    "StoreUrl", "Stored", "StoredRuns", "SystemLike", "Track", "ValidateOptions", "WorkOptions", "arrange",
+    "arrange_answerer", "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check",
+    "check_parity", "check_place", "check_travels", "choose_model", "choose_model_async", "declared", "excerpts_as",
+    "existing_store", "facets_of", "filled", "filled_probes", "fit_judge", "fit_judge_async", "flag_guessable",
+    "import_single", "join_stores", "judge_agreement", "judge_grid", "judge_grid_async", "judge_report", "listed",
+    "load", "loaded_as", "media_at", "metric_names", "metrics_report", "name_in", "names_in", "official_summary",
+    "open_store", "options_of", "perturb", "perturb_async", "plan_single", "policy_of", "pool", "prepare_fit",
+    "prepare_probes", "prepare_scorers", "recalled", "remember", "reproduce", "score", "score_async", "score_by_code",
+    "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin", "system_names", "train_answerer",
+    "train_classifier_judge", "train_generative_judge", "validator_names", "verify", "wait_for", "work_async",
+    "worker_options", "write_shown",
+]  # fmt: skip
