@@ -76,7 +76,7 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
         stage in status
         for stage in ("transcript", "normalise", "events", "questions", "screen", "repair", "split", "export")
     )
-    history = next(said for line, _, said in seen if "history" in line)
+    history = next(said for line, _, said in seen if line.startswith("proctor build status abdomen sim"))
     assert "transcript" in history
     assert "questions" in history
 
