@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from proctor.cli.main import _end, _is_of_the_database, _place
-from proctor.cli.output import note
+from proctor.cli.output import print_note
 from proctor.construction.files import write_folder
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, UsageError, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
@@ -267,7 +267,7 @@ def test_names_in_files_send_no_control_characters_to_the_terminal(capsys: pytes
     """A column is named in an error, an item in a note: whoever wrote the file would write on the terminal."""
     with pytest.raises(SystemExit):
         _end(UsageError("Which column? --id-column '\x1b[31mred'"))
-    note("no item '\x1b]0;title\x07', \u202eexe.")
+    print_note("no item '\x1b]0;title\x07', \u202eexe.")
     assert capsys.readouterr().err == (
         "proctor: Which column? --id-column '\ufffd[31mred'\nno item '\ufffd]0;title\ufffd', \ufffdexe.\n"
     )

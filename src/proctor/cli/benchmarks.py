@@ -12,11 +12,11 @@ from proctor.cli.output import (
     OutputFormat,
     at_work,
     named_in,
-    note,
     print_blocks,
     print_json,
+    print_line,
+    print_note,
     print_records,
-    say,
     show,
     show_steps,
     spent,
@@ -69,8 +69,8 @@ def fetch(
         print_json(found.to_json())
         return
     for line in found.done:
-        say(line)
-    note(*found.notes)
+        print_line(line)
+    print_note(*found.notes)
 
 
 _FRAMES = 64
@@ -112,7 +112,7 @@ def show_item(
         rows = composition(opened, benchmark, facets, all_items=all_items)
         show(output, rows, records_table(opened.card(benchmark).title, rows))
         outside = items_outside(opened, benchmark, facets, all_items=all_items)
-        note(*filter(None, [outside_line(outside, facets)]))
+        print_note(*filter(None, [outside_line(outside, facets)]))
         return
     if output is OutputFormat.CSV:
         raise UsageError("One item is no table for a CSV. Give --format json.")
@@ -129,35 +129,35 @@ def show_item(
         return
     _say_item(found)
     if prompt and not any(sent.values()):
-        say("\nPrompt, as a model would be asked:")
+        print_line("\nPrompt, as a model would be asked:")
         for text in _prompt(reader, found.item):
-            say(_indented(text))
+            print_line(_indented(text))
     for number, one in enumerate(found.given):
         _say_answer(one, sent.get(number) or ())
     for line in ("", *written) if written else ():
-        say(line)
+        print_line(line)
 
 
 def _say_item(found: ItemHistory) -> None:
     from proctor.core.formats import option_letters
 
     item = found.item
-    say(f"{item.id}  ({item.answer.kind}, group {item.group})", bold=True)
-    say(_indented(item.question))
+    print_line(f"{item.id}  ({item.answer.kind}, group {item.group})", bold=True)
+    print_line(_indented(item.question))
     for letter, option in zip(option_letters(len(item.options)), item.options, strict=True):
-        say(f"    {letter}  {option}")
+        print_line(f"    {letter}  {option}")
     if item.reference is not None:
         accepted = "".join(f"; also {_value(one)}" for one in item.reference.accepted)
         if item.has_answer:
-            say(f"Reference: {_value(item.reference.answer)}{accepted}")
+            print_line(f"Reference: {_value(item.reference.answer)}{accepted}")
         for criterion in item.reference.criteria:
-            say(f"Criterion: {criterion.points:+g}: {criterion.criterion}")
+            print_line(f"Criterion: {criterion.points:+g}: {criterion.criterion}")
         if item.reference.rationale:
-            say(_indented(item.reference.rationale))
+            print_line(_indented(item.reference.rationale))
     if item.media:
-        say("Media: " + "; ".join(_medium(medium) for medium in item.media))
+        print_line("Media: " + "; ".join(_medium(medium) for medium in item.media))
     if item.tags:
-        say("Facets: " + "; ".join(f"{name} {_value(value)}" for name, value in item.tags.items()))
+        print_line("Facets: " + "; ".join(f"{name} {_value(value)}" for name, value in item.tags.items()))
 
 
 def _sent(benchmark: str, item: Item, given_answer: GivenAnswer) -> tuple[str, str] | None:
@@ -179,29 +179,29 @@ def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
     run = f"{given_answer.run.system} / {given_answer.run.condition}"
     answer = given_answer.answer
     if answer is None:
-        say(f"\n{run}: not asked", bold=True)
+        print_line(f"\n{run}: not asked", bold=True)
         return
     parsed = "can't be read" if answer.parsed is None else _value(answer.parsed)
     if isinstance(answer.parsed, str) and answer.text and answer.parsed.split() == answer.text.split():
         parsed = "answered"  # the value is the text, which stands below
-    say(f"\n{run}: {parsed if answer.status is Status.ANSWERED else answer.status.value}", bold=True)
+    print_line(f"\n{run}: {parsed if answer.status is Status.ANSWERED else answer.status.value}", bold=True)
     cut_off = "cut off by the model's token limit" if answer.extra.get("cut_off") is True else ""
     for reason in (answer.reason, answer.problem, cut_off):
         if reason:
-            say(f"  {reason}")
+            print_line(f"  {reason}")
     if sent:
-        say("  Asked with (these words have the hash that was recorded):")
+        print_line("  Asked with (these words have the hash that was recorded):")
         for text in filter(None, sent):
-            say(_indented(_indented(text)))
-        say("  Replied:")
+            print_line(_indented(_indented(text)))
+        print_line("  Replied:")
     if answer.text:
-        say(_indented(answer.text))
+        print_line(_indented(answer.text))
     for score in given_answer.scores:
         label = f" ({score.label})" if score.label else ""
-        say(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
+        print_line(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
     for judgement in given_answer.judgements:
         flags = f" flagged: {', '.join(judgement.flags)}" if judgement.flags else ""
-        say(f"  {judgement.judge} replied{flags}: {_value(judgement.reply)}")
+        print_line(f"  {judgement.judge} replied{flags}: {_value(judgement.reply)}")
 
 
 def _prompt(benchmark: str, item: Item) -> list[str]:
@@ -212,12 +212,12 @@ def _prompt(benchmark: str, item: Item) -> list[str]:
     clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
     pictures = sum(_frames(clip) for clip in clips) + len(item.pictured) - len(clips)
     if clips:
-        note("Numbers of frames in the prompt are for one frame a second, at most 64.")
+        print_note("Numbers of frames in the prompt are for one frame a second, at most 64.")
     briefing = reader_or_default(benchmark).briefing
     prompt, sounds = prompt_for_benchmark(benchmark, sounding=bool(item.sounding)), len(item.sounding)
     as_json = item.answer.kind == "ordering"
     if as_json:
-        note("Orders are requested by a JSON schema; as text (--orders text) the prompt says so.")
+        print_note("Orders are requested by a JSON schema; as text (--orders text) the prompt says so.")
     texts = prompt_text(prompt, item, briefing, Sent(pictures, timed=bool(clips), sounds=sounds), as_json=as_json)
     return [text for text in texts if text]
 
@@ -297,7 +297,9 @@ def audit_items(
     if store is not None:
         opened = api.open_store(store, create=False)
         flagged = shell.flag_guessable(opened, benchmark, audit)
-        note(f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable")
+        print_note(
+            f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable"
+        )
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
     elif output is OutputFormat.CSV:
@@ -316,7 +318,7 @@ def _option_auditors(
     paid = PaidJudgements(api.open_store(store, create=False))
     with show_steps("asking about options", 1) as progress:
         found = asyncio.run(shell.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
-    note(*spent(paid))
+    print_note(*spent(paid))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
+from proctor.cli.output import Output, OutputFormat, at_work, print_blocks, print_line, print_note, show, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.web import check_extra
 from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, one_of, shell_word
@@ -58,8 +58,8 @@ def new(
 
     plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed, files_only)
     for name, count in new_challenge(folder, plan).items():
-        say(f"{name}: {count_of(count, 'question')}")
-    note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {shell_word(folder)}")
+        print_line(f"{name}: {count_of(count, 'question')}")
+    print_note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {shell_word(folder)}")
 
 
 def check(
@@ -143,8 +143,8 @@ def _open_phase(folder: Path, phase: str, store: str | None, executor: str | Non
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         checked = opened(challenge, phase, None if executor is None else executor_of(executor))
     for line in checked:
-        note(line)
-    say(f"{phase} is open")
+        print_note(line)
+    print_line(f"{phase} is open")
 
 
 def _close_phase(folder: Path, phase: str, store: str | None, _: str | None) -> None:
@@ -153,15 +153,15 @@ def _close_phase(folder: Path, phase: str, store: str | None, _: str | None) -> 
 
     with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         closed(challenge, phase)
-    say(f"{phase} is closed")
+    print_line(f"{phase} is closed")
 
 
 def _write_questions(folder: Path, phase: str, _store: str | None, _: str | None) -> None:
     from proctor.challenges import write_public_questions
 
     place, count = write_public_questions(folder, phase)
-    say(f"{place}: {count_of(count, 'question')} without references")
-    note(f"In challenge.yaml, {phase} needs: questions: {place}")
+    print_line(f"{place}: {count_of(count, 'question')} without references")
+    print_note(f"In challenge.yaml, {phase} needs: questions: {place}")
 
 
 _PHASE_ACTIONS: dict[str, Callable[[Path, str, str | None, str | None], None]] = {
@@ -191,11 +191,11 @@ def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
     groups = {"training": last, "pre_evaluation": videos - 2 * last, "test": last}
     data = {"data": out / "questions", "media": made / "videos", "title": "Simulated procedures (not real)"}
     plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
-    shown = demonstrate(out / "challenge", plan, say)
+    shown = demonstrate(out / "challenge", plan, print_line)
     there = shell_word(shown.folder)
     show_boards(shown.folder, shown.phase, out / "boards.html", "organiser", shown.store, OutputFormat.TABLE)
-    say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
-    note(
+    print_line(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
+    print_note(
         f"Next: proctor challenge status {there}; proctor validate receipt {shell_word(shown.receipt)} --option key={there}",
         f"In the browser: proctor serve users add {there} me --role organiser; proctor serve {there} --same-user",
     )
@@ -243,7 +243,7 @@ def _show_phases(folder: Path, store: str | None, output: OutputFormat) -> None:
     tables = status_tables(rows)
     dates = [f"{word} {at.isoformat()}" for word, at in (("from", rules.opens), ("until", rules.closes)) if at]
     if dates:
-        note(f"Teams register {' '.join(dates)}.")
+        print_note(f"Teams register {' '.join(dates)}.")
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
 
 
@@ -260,7 +260,7 @@ def show_boards(
     tables = board_tables(content)
     if output is OutputFormat.TABLE:
         print_blocks(*tables, apart=True)
-        note(*dict.fromkeys(line for board in content["boards"] for line in board_lines(board)))
+        print_note(*dict.fromkeys(line for board in content["boards"] for line in board_lines(board)))
     else:
         named = zip(content["boards"], tables, strict=True)
         rows = [row | {"Board": board["title"]} for board, table in named for row in table.records]
@@ -280,7 +280,7 @@ def _show_prizes(folder: Path, phase: str, store: str | None, output: OutputForm
         rows = [row | {"Board": board["name"]} for board, table in pairs for row in table.records]
         show(output, [content] if output is OutputFormat.JSON else rows)
     if content["outdated"]:
-        note("Places are from before the last decision on a team or submission: a worker recomputes them.")
+        print_note("Places are from before the last decision on a team or submission: a worker recomputes them.")
 
 
 def submit(
@@ -306,15 +306,15 @@ def submit(
         with challenge.reading() as connection:
             rows = submission_rows(connection, challenge, phase, team)
     for line in problems:
-        say(line)
+        print_line(line)
     if problems:
-        say(f"{team}#{number} was refused")
+        print_line(f"{team}#{number} was refused")
         raise typer.Exit(1)
     row = next(row for row in rows if row["submission"].rpartition("#")[2] == str(number))
     for line in row["wrong_lines"]:
-        say(line)
+        print_line(line)
     counted = f"; {count_of(row['wrong'], 'question')} counted as wrong" if row["wrong"] else ""
-    say(f"{team}#{number} was queued{counted}")
+    print_line(f"{team}#{number} was queued{counted}")
 
 
 def pack(
@@ -346,12 +346,14 @@ def pack(
         raise UsageError(f"PLATFORM {platform!r} is unknown: choose {one_of(PLATFORMS, platform)}")
     place = pack_folder(folder, platform) if out is None else out
     if check and (place / "README.md").is_file():
-        note(f"{place} is there already and is checked as it is.")
+        print_note(f"{place} is there already and is checked as it is.")
     else:
         with at_work("packing"):
             written = write_pack(platform, folder, place, image)
-        say(f"{count_of(len(written.phases), 'phase')} packed for {platform} in {place}: read {place / 'README.md'}")
-        note(*written.notes)
+        print_line(
+            f"{count_of(len(written.phases), 'phase')} packed for {platform} in {place}: read {place / 'README.md'}"
+        )
+        print_note(*written.notes)
     if not check:
         return
     for pack_check in check_pack(platform, folder, place):
@@ -361,7 +363,7 @@ def pack(
         told = (
             f"{count_of(pack_check.figures, 'figure')} as Proctor's own (largest difference {pack_check.largest:.1e})"
         )
-        say(f"{pack_check.phase}: {pack_check.baseline} in {pack_check.ran}: {told}")
+        print_line(f"{pack_check.phase}: {pack_check.baseline} in {pack_check.ran}: {told}")
 
 
 def try_image(

@@ -12,9 +12,9 @@ from proctor.cli.output import (
     OutputFormat,
     at_work,
     cost_of,
-    note,
     print_blocks,
-    say,
+    print_line,
+    print_note,
     show,
     show_steps,
     show_trials,
@@ -67,7 +67,7 @@ def fit(
 
     opened = api.open_store(store, create=False)
     prepared = shell.prepare_fit(opened, benchmark, method, out, **options)
-    note(*prepared.notes)
+    print_note(*prepared.notes)
     paid = prepared.paid
 
     async def fitting() -> FittedJudge:
@@ -77,9 +77,9 @@ def fit(
 
     made = asyncio.run(fitting())
     print_blocks(*made.tables)
-    note(*made.notes)
-    say(made.done)
-    note(*(f"{line}, kept in {opened.shown}" for line in (spent(paid) if paid is not None else ())))
+    print_note(*made.notes)
+    print_line(made.done)
+    print_note(*(f"{line}, kept in {opened.shown}" for line in (spent(paid) if paid is not None else ())))
 
 
 class JudgeComparison(AgreementOptions, GridOptions, total=False):
@@ -119,11 +119,11 @@ def compare(
         found = api.judge_agreement(opened, benchmark, **chosen)
         tables = found.tables
     print_blocks(*tables, apart=True)
-    note(*found.notes)
+    print_note(*found.notes)
     for name, ahead in found.ahead.items():
-        note(f"Ahead of {name} by the adjusted test: {', '.join(ahead) or 'nothing'}")
+        print_note(f"Ahead of {name} by the adjusted test: {', '.join(ahead) or 'nothing'}")
     if out is not None:
-        say(f"written to {found.write(out)}")
+        print_line(f"written to {found.write(out)}")
 
 
 def _part(given: Any, kind: Any, other: Any, what: str) -> Any:
@@ -148,7 +148,7 @@ def _compare_settings(benchmark: str, options: GridOptions, store: StoreUrl) -> 
         found = asyncio.run(watched(asked, nullcontext(lambda _: None)))
     print_blocks(*found.tables, apart=True)
     count, usage = sum(cell.judgements for cell in found.cells), sum((cell.usage for cell in found.cells), Usage())
-    note(
+    print_note(
         f"{count_of(count, 'new judgement')}, {cost_of(usage)}, kept in {opened.shown}"
         if count or usage.requests
         else "no new judgements"
@@ -183,7 +183,7 @@ def index(
     opened = open_index(documents, folder, IndexSettings(chunking=Chunking.of(size, overlap), encoder=encoder))
     state = "built" if opened.built else "current"
     passages, read = count_of(len(opened.index.passages), "passage"), count_of(len(opened.documents), "document")
-    say(f"{passages} of {read}, {state}: {folder}")
+    print_line(f"{passages} of {read}, {state}: {folder}")
     if query:
         from proctor.reports import passages_table
 
@@ -210,8 +210,8 @@ def classifier_judge(
         options["on_change"] = on_change
         made = shell.train_classifier_judge(opened, benchmark, out=out, **options)
     print_blocks(*made.tables)
-    note(*made.notes)
-    say(made.done)
+    print_note(*made.notes)
+    print_line(made.done)
 
 
 def answerer(
@@ -233,17 +233,17 @@ def answerer(
     from proctor import shell
 
     plan = shell.arrange_answerer(benchmark, base, out, **options)
-    note(*plan.notes)
+    print_note(*plan.notes)
     if dry_run:
         told = plan.rehearse()
         show(output, told.rows, *told.tables)
-        note(*told.notes)
+        print_note(*told.notes)
         return
     made = plan.make()
     show(output, made.rows, *made.tables)
-    note(*made.notes)
+    print_note(*made.notes)
     if output is OutputFormat.TABLE:
-        say(f"{made.data.weights}")
+        print_line(f"{made.data.weights}")
 
 
 def generative_judge(
@@ -268,5 +268,5 @@ def generative_judge(
     with at_work("training"):
         made = shell.train_generative_judge(opened, benchmark, base=base, out=out, dry_run=dry_run, **options)
     print_blocks(*made.tables)
-    note(*made.notes)
-    say(made.done)
+    print_note(*made.notes)
+    print_line(made.done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
-from proctor.cli.output import Output, OutputFormat, note, print_json, show
+from proctor.cli.output import Output, OutputFormat, print_json, print_note, show
 from proctor.core import Option, ProctorError, Registry
 from proctor.shell import StoreUrl
 
@@ -53,7 +53,7 @@ def list_things(
     elif kind in _INSTALLED:
         rows, faults = _installed(kind)
         show(output, rows, records_table(kind, rows))
-        note(*faults)
+        print_note(*faults)
     elif kind == "metrics":
         rows = _metrics(api.open_store(store, create=False))
         show(output, rows, records_table(kind, rows))
@@ -78,9 +78,9 @@ def _list_installed(output: OutputFormat) -> None:
     else:
         rows = [{"kind": kind, **row} for kind, own in found.items() for row in own]
         show(output, rows, *(records_table(kind, own) for kind, own in found.items()), apart=True)
-    note(*dict.fromkeys(faults))
+    print_note(*dict.fromkeys(faults))
     if output is OutputFormat.TABLE:
-        note("Runs and metrics of a store: proctor list runs --store STORE")
+        print_note("Runs and metrics of a store: proctor list runs --store STORE")
 
 
 def _installed(kind: str) -> tuple[Rows, list[str]]:

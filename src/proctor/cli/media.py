@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, note, say, show
+from proctor.cli.output import Output, OutputFormat, print_line, print_note, show
 from proctor.core import PAGES, InputError, Option, UsageError, count_of, output_file
 from proctor.shell import Cache, MaxSide, Overlay, size_in_bytes
 
@@ -75,7 +75,7 @@ def frames(
         row = {"video": str(video), "codec": info.codec, "width": info.width, "height": info.height}
         row |= {name: round(getattr(info, name), 3) for name in ("fps", "duration_s", "start_s")}
         for remark in info.remarks:
-            note(f"{video}: {remark}")
+            print_note(f"{video}: {remark}")
         rows.append(row | {"frames": len(shown), "bytes": sum(len(frame.jpeg) for frame in shown)})
     _show("Frames", rows, output)
 
@@ -179,7 +179,7 @@ def cached(
     entries = remove_oldest(folder, size_in_bytes(prune) or 0) if prune else kept(folder)
     _show("Removed" if prune else f"{folder}", [rows.get(entry.path) or _row(entry) for entry in entries], output)
     done = f"{count_of(len(entries), 'entry')}{' removed' if prune else ''}"
-    note(f"{done}, {sum(entry.size for entry in entries) / 1e6:.1f} MB")
+    print_note(f"{done}, {sum(entry.size for entry in entries) / 1e6:.1f} MB")
 
 
 def _show_damaged(folder: Path, output: OutputFormat, *, remove: bool) -> None:
@@ -190,7 +190,7 @@ def _show_damaged(folder: Path, output: OutputFormat, *, remove: bool) -> None:
     _show("Damaged entries", [_row(entry) for entry in entries], output)
     for entry in entries if remove else ():
         drop(entry.path)
-    note(f"{count_of(len(entries), 'damaged entry')}{' removed' if entries and remove else ''}")
+    print_note(f"{count_of(len(entries), 'damaged entry')}{' removed' if entries and remove else ''}")
     if entries and not remove:
         raise typer.Exit(_DAMAGED_EXIT)
 
@@ -225,7 +225,7 @@ def duplicates(
         files, problems = look_at(where, cache, fps=fps)
         left_out |= dict.fromkeys(map(str, problems))
         looked.append(files)
-    note(*(f"left out: {problem}" for problem in left_out))
+    print_note(*(f"left out: {problem}" for problem in left_out))
     found = find_leaks(looked[0], looked[1], Tolerance(distance, share))
     rows: Rows = [
         {
@@ -240,15 +240,15 @@ def duplicates(
         for leak in found
     ]
     _show("Near-duplicates", rows, output)
-    note(f"{count_of(len(found), 'pair')} among {len(looked[0])} × {count_of(len(looked[1]), 'file')}")
+    print_note(f"{count_of(len(found), 'pair')} among {len(looked[0])} × {count_of(len(looked[1]), 'file')}")
     if out is not None:
         write_page(found, out, title=f"{first.name} and {second.name}: {count_of(len(found), 'near-duplicate')}")
-        note(f"{out}: the pairs side by side")
+        print_note(f"{out}: the pairs side by side")
 
 
 def _show(title: str, rows: Rows, output: OutputFormat) -> None:
     if not rows and output is OutputFormat.TABLE:
-        say(f"{title}: none")
+        print_line(f"{title}: none")
         return
     from proctor.reports import rows_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.cli.challenge import ChallengeFolder, ChallengeStore
-from proctor.cli.output import Output, OutputFormat, print_json, say, show
+from proctor.cli.output import Output, OutputFormat, print_json, print_line, show
 from proctor.cli.web import check_extra
 from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
 from proctor.shell import names_in
@@ -107,10 +107,10 @@ def team(
         if action in _DESCRIPTIONS:
             if not phase:
                 raise UsageError("--phase is missing. Give the phase of the description.")
-            say(change_description(challenge, _DESCRIPTIONS[action], phase, name, file, why))
+            print_line(change_description(challenge, _DESCRIPTIONS[action], phase, name, file, why))
         else:
             change = TeamChange(institution, country, agreed, not_eligible, not_listed, why, member)
-            say(change_team(challenge, action, name, change))
+            print_line(change_team(challenge, action, name, change))
 
 
 def _list_submissions(folder: Path, phase: str, team: str, state: str, store: str | None, output: OutputFormat) -> None:
@@ -175,7 +175,7 @@ def submission(
         with _opened(folder, store) as challenge:
             from proctor.challenges import change_submission
 
-            say(change_submission(challenge, action, phase, name, why))
+            print_line(change_submission(challenge, action, phase, name, why))
 
 
 def _receipt(folder: Path, phase: str, name: str, out: Path | None, store: str | None) -> None:
@@ -189,7 +189,7 @@ def _receipt(folder: Path, phase: str, name: str, out: Path | None, store: str |
     if out.exists():
         raise InputError(out, found="a file that is there", expected="a new one")
     out.write_text(found.text(), encoding="utf-8")
-    say(f"{out} written")
+    print_line(f"{out} written")
 
 
 def _rescore(folder: Path, why: str, store: str | None) -> None:
@@ -199,6 +199,6 @@ def _rescore(folder: Path, why: str, store: str | None) -> None:
     if not why:
         raise UsageError("--why is missing. Give the reason, for the record.")
     version, count = rerun(folder, why, store)
-    say(
+    print_line(
         f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {shell_word(folder)})"
     )

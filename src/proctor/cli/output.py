@@ -63,7 +63,7 @@ console = _Terminal(emoji=False, force_jupyter=False)
 _notes = Console(stderr=True, soft_wrap=True, emoji=False, force_jupyter=False)
 
 
-def say(text: str, *, bold: bool = False) -> None:
+def print_line(text: str, *, bold: bool = False) -> None:
     """Print a line on standard output, never cut. Control characters and markup are removed, since texts may be
     hostile."""
     from proctor.core import clean
@@ -71,7 +71,7 @@ def say(text: str, *, bold: bool = False) -> None:
     console.print(clean(text), style="bold" if bold else "", markup=False, highlight=False, soft_wrap=True)
 
 
-def note(*lines: str) -> None:
+def print_note(*lines: str) -> None:
     """Print lines for people on standard error, without control characters."""
     from proctor.core import clean
 
@@ -135,7 +135,7 @@ def named_in(store: Store, benchmark: str) -> str:
 
     name = name_in(store, benchmark)
     if name != benchmark and benchmark_path(benchmark) is None:
-        note(f"{benchmark} is called {name} in {store.shown}.")
+        print_note(f"{benchmark} is called {name} in {store.shown}.")
     return name
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show, show_steps
+from proctor.cli.output import Output, OutputFormat, at_work, named_in, print_line, print_note, show, show_steps
 from proctor.core import Option, UsageError, shell_word, store_word
 from proctor.shell import BenchmarkName, ExportOptions, ReportOptions, ReproduceOptions, StoreUrl
 
@@ -40,20 +40,20 @@ def report(
         options["pseudonyms"] = names
     with at_work("writing the report"):
         summary = api.report(opened, out, benchmark, **options)
-    say(f"{out}: {summary.bytes / 1e6:.1f} MB")
+    print_line(f"{out}: {summary.bytes / 1e6:.1f} MB")
     tell(summary)
-    note(*summary.left_out)
+    print_note(*summary.left_out)
     for name, shown in sorted(names.items(), key=lambda pair: (len(pair[1]), pair[1])):
-        note(f"{shown} is {name}")
+        print_note(f"{shown} is {name}")
     if not options["publish"]:
         terminal = f"proctor show {shell_word(benchmark)} ITEM --store {store_word(opened.shown)}"
-        note(f"Next: open {out} in a browser; one item in the terminal: {terminal}")
+        print_note(f"Next: open {out} in a browser; one item in the terminal: {terminal}")
 
 
 def tell(summary: ReportSummary) -> None:
     """Print the first screen of a report as sentences."""
     for answer in summary.story.answers:
-        note(f"{answer.question} {answer.answer}")
+        print_note(f"{answer.question} {answer.answer}")
 
 
 def export(
@@ -80,14 +80,14 @@ def export(
     benchmark = named_in(opened, benchmark)
     count = api.export(opened, out, benchmark, **options)
     if isinstance(count, Written):
-        note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
-        say(f"{count_of(count.count, count.what)} in {out}")
+        print_note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
+        print_line(f"{count_of(count.count, count.what)} in {out}")
         return
     answers = form not in shell.PLAIN_FORMATS and not options["scorer"]
     what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
-    say(f"{count} {what} in {out}")
+    print_line(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():
-        note(f"Next: proctor validate {benchmark} {shell_word(out)} --store {store_word(opened.shown)}")
+        print_note(f"Next: proctor validate {benchmark} {shell_word(out)} --store {store_word(opened.shown)}")
 
 
 def reproduce(
@@ -128,6 +128,6 @@ def reproduce(
             watched: ReproduceOptions = {**options, "on_change": progress}
             found = api.reproduce(opened, named_in(opened, benchmark), **watched)
     show(output, found.rows, *found.tables)
-    note(*found.notes)
+    print_note(*found.notes)
     if not found.ok:
         raise typer.Exit(1)

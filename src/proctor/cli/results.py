@@ -14,12 +14,12 @@ from proctor.cli.output import (
     at_work,
     drawn_over,
     named_in,
-    note,
     print_blocks,
     print_json,
+    print_line,
+    print_note,
     print_records,
     print_text,
-    say,
     settings_of,
     show,
 )
@@ -155,7 +155,7 @@ def _show_scores(
         rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
     show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
-    note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
+    print_note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
 
 
@@ -175,7 +175,7 @@ def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, 
         print_json([metric.to_json() | settings_of({"draws": draws, "seed": seed}) for metric in table.data])
         return
     show(output, table.rows, *table.tables)
-    note(*table.notes, drawn_over(draws, seed, two_level=False))
+    print_note(*table.notes, drawn_over(draws, seed, two_level=False))
 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
@@ -190,7 +190,7 @@ def _draw(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:
     if figure is not None:
         first = next(iter(metrics), None) if isinstance(metrics, list | tuple) else None
         which = {} if first is None else {"metric": first if isinstance(first, str) else first.name}
-        note(f"figure: {table.write_figure(figure, **which)}")
+        print_note(f"figure: {table.write_figure(figure, **which)}")
 
 
 def _result_notes(found: Results, output: OutputFormat) -> None:
@@ -198,20 +198,20 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
 
     card, options = found.card, found.options
     if card.published is not None and output is OutputFormat.TABLE:
-        note(f"published: {card.published.source}. {card.published.note}")
+        print_note(f"published: {card.published.source}. {card.published.note}")
     shown = {row.system for row in found.rows}
     out = [str(one) for name, one in card.disqualified.items() if name in shown]
     if out:
-        note(f"Disqualified: {'; '.join(out)}")
-    note(*filter(None, [outside_line(found.outside, options.by)]))
+        print_note(f"Disqualified: {'; '.join(out)}")
+    print_note(*filter(None, [outside_line(found.outside, options.by)]))
     if any(row.policy for row in found.rows):
-        note(policy_line(options.failed, card))
+        print_note(policy_line(options.failed, card))
     if any(row.decided for row in found.rows):
-        note(DECIDED_LINE)
-    note(drawn_over(options.draws, options.seed, two_level=options.two_level))
-    note(*found.served, *cost_lines(found.costs))
+        print_note(DECIDED_LINE)
+    print_note(drawn_over(options.draws, options.seed, two_level=options.two_level))
+    print_note(*found.served, *cost_lines(found.costs))
     few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
-    note(*([few] if few and not options.by else []))
+    print_note(*([few] if few and not options.by else []))
 
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
@@ -243,7 +243,7 @@ def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFo
     records = [asdict(run) | {"sha256_of_all": found.sha256} for run in found.runs]
     show(output, records, content_table(found))
     if output is OutputFormat.TABLE:
-        say(f"SHA-256 of all: {found.sha256}")
+        print_line(f"SHA-256 of all: {found.sha256}")
 
 
 def compare(
@@ -292,21 +292,21 @@ def compare(
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, found.by))
-        note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
+        print_note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
         counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]
         few = [] if options["metrics"] else scarce_metrics(counts, found.card.headline)
         for comparison in found.comparisons:
             if comparison.metric not in few:
                 print_blocks(*comparison_blocks(comparison, found.card.metric(comparison.metric)), "")
-        note(*([scarce_line(few)] if few else []))
+        print_note(*([scarce_line(few)] if few else []))
         line = few_groups_line(max(comparison.difference.groups for comparison in found.comparisons))
         several = any(comparison.family for comparison in found.comparisons)
         unadjusted = "Intervals are not adjusted for the number of comparisons." if several else ""
-        note(*filter(None, [line, without_line(found.without), unadjusted]))
+        print_note(*filter(None, [line, without_line(found.without), unadjusted]))
         if any(comparison.policy for comparison in found.comparisons):
-            note(policy_line(policy_of(options["failed"]), found.card))
-        note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
+            print_note(policy_line(policy_of(options["failed"]), found.card))
+        print_note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
 
 
 def _part_tables(found: Any, by: Any) -> list[Table]:
@@ -377,7 +377,7 @@ def rank(
     if output is RankFormat.TABLE:
         _show_boards(both, options, detail=detail)
         if mine:
-            note(drawn_over(options["draws"], seed, two_level=two_level))
+            print_note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
         names = ("correction", "ties", "draws", "stability", "seed")
         made = {"settings": {"alpha": _ALPHA} | {name: options[name] for name in names}}  # type: ignore[literal-required]
@@ -409,7 +409,7 @@ def _rank_by(
         print_text(table.to_latex())
     elif output is RankFormat.TABLE:
         print_blocks(*table.tables)
-        note(*table.notes, drawn_over(options["draws"], options["seed"], two_level=False))
+        print_note(*table.notes, drawn_over(options["draws"], options["seed"], two_level=False))
     elif output is RankFormat.JSON:
         print_json([row | settings_of({name: given[name] for name in names}) for row in table.rows])
     else:
@@ -423,8 +423,8 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
         print_board(board, detail=detail)
         print_blocks(*leads_tables(leads))
     if said := who_advances([board for board, _ in both]):
-        note(said)
-    note(
+        print_note(said)
+    print_note(
         f"Tests at {_ALPHA:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
         f"{options['stability']} samples for places, seed {options['seed']}. “Place in 95 % of resamples” is the "
         f"spread of places over samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
@@ -436,7 +436,7 @@ def print_board(board: Board, *, detail: bool = False) -> None:
     from proctor.reports import board_notes, board_tables, detail_tables
 
     print_blocks(*board_tables(board), *(detail_tables(board) if detail else []))
-    note(*board_notes(board))
+    print_note(*board_notes(board))
     print_blocks("")
 
 
@@ -470,13 +470,13 @@ def analyze(
         print_json(found.tables)
     elif output is OutputFormat.TABLE:
         print_blocks(*analysis_tables(found), apart=True)
-        note(
+        print_note(
             *board_notes(found.boards[0]), drawn_over(options["draws"], options["seed"], two_level=options["two_level"])
         )
     if out is not None:
         written = len(tables.write(out)), len(tables.write_pictures(out, pictures))
         if output is not OutputFormat.JSON:
-            say(f"{count_of(written[0], 'table')} and {count_of(written[1], 'picture')} in {out}")
+            print_line(f"{count_of(written[0], 'table')} and {count_of(written[1], 'picture')} in {out}")
 
 
 def _without_metrics(found: Results, names: Sequence[str]) -> Results:

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli import STOPPED_EXIT
-from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
+from proctor.cli.output import (
+    Output,
+    OutputFormat,
+    print_blocks,
+    print_line,
+    print_note,
+    show,
+    show_asking,
+    show_steps,
+    watched,
+)
 from proctor.core import (
     COMMANDS,
     ConfigurationError,
@@ -71,13 +81,13 @@ def run(
         options["share"] = True
     arranged = shell.arrange(benchmark, systems, **options)
     if dry_run:
-        note(*arranged.benchmark.reading)
+        print_note(*arranged.benchmark.reading)
         _show_estimate(arranged.benchmark.name, asyncio.run(arranged.estimate()))
         return
 
     async def asking() -> StoredRuns | None:
         prepared = await arranged.prepare()
-        note(*prepared.notes)
+        print_note(*prepared.notes)
         if on:
             shell.check_travels(prepared, local=on == "ray")
         if place == "ray":
@@ -85,7 +95,7 @@ def run(
 
             return await ask_on_ray(prepared, workers, address)
         if on:
-            say(shell.slurm_job(prepared, workers).rstrip() if place == "slurm" else _waiting(prepared))
+            print_line(shell.slurm_job(prepared, workers).rstrip() if place == "slurm" else _waiting(prepared))
             return None
         if workers > 1:
             from proctor.cli.workers import ask_with_workers
@@ -109,15 +119,15 @@ def report_outcome(made: StoredRuns) -> None:
         raise ValueError("an evaluation that asked nobody")
     tally = outcome.tally
     for line in made.done:
-        say(line)
-    note(*made.costs)
+        print_line(line)
+    print_note(*made.costs)
     _note_wrong(tally)
-    note(*causes(tally), *([tally.stopped] if tally.stopped else []))
+    print_note(*causes(tally), *([tally.stopped] if tally.stopped else []))
     remaining = outcome.remaining - tally.pending
     if tally.pending:
-        note("Run the same command again when the replies are there.")
+        print_note("Run the same command again when the replies are there.")
     if remaining:
-        note(f"{count_of(remaining, 'item')} still to be asked: run the same command again.")
+        print_note(f"{count_of(remaining, 'item')} still to be asked: run the same command again.")
     if outcome.failed:
         _note_failed(tally, outcome.failed)
         raise typer.Exit(FAILED_EXIT)
@@ -125,7 +135,7 @@ def report_outcome(made: StoredRuns) -> None:
         raise typer.Exit(STOPPED_EXIT)
     if tally.pending:
         return
-    note(f"Next: proctor results {shell_word(made.benchmark)} --store {store_word(made.store.shown)}")
+    print_note(f"Next: proctor results {shell_word(made.benchmark)} --store {store_word(made.store.shown)}")
 
 
 def _note_failed(tally: Tally, failed: int) -> None:
@@ -134,11 +144,11 @@ def _note_failed(tally: Tally, failed: int) -> None:
     if tally.rejected:
         why = "see above" if several else f"for example {shorten(tally.rejected_example, _LONGEST)}"
         what = f"{count_of(tally.rejected, 'answer')} failed, since the server rejected the request"
-        note(f"{what} ({why}): the same request is rejected again; see what it is by proctor show --prompt.")
+        print_note(f"{what} ({why}): the same request is rejected again; see what it is by proctor show --prompt.")
     if failed > tally.rejected:
         why = "see above" if several else shorten(tally.last_reason, _LONGEST) or "see the store"
         left = count_of(failed - tally.rejected, "answer")
-        note(f"{left} failed ({why}): run the same command again to ask them again.")
+        print_note(f"{left} failed ({why}): run the same command again to ask them again.")
 
 
 def causes(tally: Tally) -> list[str]:
@@ -157,25 +167,25 @@ def _note_wrong(tally: Tally) -> None:
     from proctor.core import Status
 
     if tally.cut_off:
-        note(
+        print_note(
             f"{tally.cut_off} of {tally.done} replies were cut off by the model's token limit (--settings max_tokens=…)"
         )
     if tally.thoughts_in_text:
-        note(
+        print_note(
             f"{tally.thoughts_in_text} of {tally.done} replies had thoughts in their text; they were left out (start the "
             "server with --reasoning-parser)"
         )
     if tally.corrected:
-        note(f"{tally.corrected} of {tally.done} replies correct their answer; the last one counts")
+        print_note(f"{tally.corrected} of {tally.done} replies correct their answer; the last one counts")
     if tally.without_schema:
         orders, why = count_of(tally.without_schema, "order"), shorten(tally.schema_rejection, _LONGEST)
-        note(f"Requested as text, since the server takes no JSON schema: {orders} ({why})")
+        print_note(f"Requested as text, since the server takes no JSON schema: {orders} ({why})")
     for count, what, example in (
         (tally.unreadable, "can't be read", tally.unreadable_example),
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),
     ):
         if count:
-            note(f"{count} of {tally.done} {what} and count as wrong, for example {shorten(example, _LONGEST)}")
+            print_note(f"{count} of {tally.done} {what} and count as wrong, for example {shorten(example, _LONGEST)}")
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
@@ -183,7 +193,7 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
     from proctor.runs import PICTURE_TOKENS
 
     print_blocks(estimate_table(benchmark, found))
-    note(
+    print_note(
         f"Estimate: {PICTURE_TOKENS} tokens per picture (85–800 by provider), 4 characters per token, one call per question. "
         "Retries and output come on top. Nothing was asked.",
         *_cost_notes(found),
@@ -233,9 +243,9 @@ def import_recorded(
         _record_decisions(benchmark, path, decided_by, options)
         return
     made = api.import_answers(benchmark, path, **options)
-    note(*made.notes)
+    print_note(*made.notes)
     for line in made.done:
-        say(line)
+        print_line(line)
 
 
 def _record_decisions(benchmark: str, file: Path, by: str, options: ImportOptions) -> None:
@@ -255,7 +265,7 @@ def _record_decisions(benchmark: str, file: Path, by: str, options: ImportOption
     found = decide(opened, named_in(opened, benchmark), file, by=by, at=at)
     counts = {"Answers decided": found.answers, "of these again": found.again}
     counts |= {"decided so before": found.unchanged, "still unresolved": found.left}
-    say("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))
+    print_line("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))
 
 
 def choose(
@@ -279,14 +289,14 @@ def choose(
 
     async def choosing() -> ChosenModel:
         prepared = shell.PreparedChoice(await arranged.prepare(), out, given)
-        note(*prepared.run.notes)
+        print_note(*prepared.run.notes)
         return await watched(prepared.ask, show_asking(prepared.run.plan.to_ask))
 
     made = asyncio.run(choosing())
     show(output, made.rows, *made.tables)
-    note(*made.notes)
+    print_note(*made.notes)
     if output is OutputFormat.TABLE:
-        say(f"Chosen: {made.data.chosen.name}; the evidence is in {made.out}")
+        print_line(f"Chosen: {made.data.chosen.name}; the evidence is in {made.out}")
 
 
 SYSTEMS = ("random", "majority", "longest-option", "shortest-option", "text-similarity", "classical-vision")
@@ -337,9 +347,9 @@ def demo(
     for metric in ("accuracy", "pairwise_accuracy"):
         print_blocks(*api.leaderboard(opened, "clinicalskillqa", metric).tables, apart=True)
     frames = api.report(opened, out / "key-frames.html", "clinicalskillqa", media=task, seed=seed)
-    say(f"{summary.path} and {frames.path} written; {time.monotonic() - started:.0f} s in all.")
+    print_line(f"{summary.path} and {frames.path} written; {time.monotonic() - started:.0f} s in all.")
     tell(summary)
-    note(f"Next: open {summary.path}; the same on your own model: proctor run --help")
+    print_note(f"Next: open {summary.path}; the same on your own model: proctor run --help")
 
 
 def _ordering_systems() -> tuple[str, ...]:
@@ -347,7 +357,7 @@ def _ordering_systems() -> tuple[str, ...]:
     try:
         need_extra("vision", "seriation", "cv2")
     except ConfigurationError as error:
-        note(f"Left out: {error}")
+        print_note(f"Left out: {error}")
         return tuple(name for name in ORDERING_SYSTEMS if name != "seriation")
     return ORDERING_SYSTEMS
 
@@ -361,7 +371,7 @@ def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
         if found != (seed, videos):
             expected = f"seed {seed}, {videos} videos: take another --out"
             raise InputError(manifest, found=f"seed {found[0]}, {found[1]} videos", expected=expected)
-        note(f"{folder} is there already and is used as it is.")
+        print_note(f"{folder} is there already and is used as it is.")
         return folder
     COMMANDS.get("build.simulated")(folder, show_steps, videos=videos, seed=seed)
     return folder
@@ -377,7 +387,7 @@ def _ask(benchmark: str, systems: Sequence[str], conditions: Sequence[str], data
 
     async def asking() -> None:
         prepared = await arranged.prepare()
-        note(*prepared.notes)
+        print_note(*prepared.notes)
         await watched(prepared.ask, show_asking(prepared.plan.to_ask))
 
     asyncio.run(asking())

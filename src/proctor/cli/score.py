@@ -12,10 +12,10 @@ from proctor.cli.output import (
     Output,
     OutputFormat,
     at_work,
-    note,
     print_blocks,
     print_json,
-    say,
+    print_line,
+    print_note,
     show,
     show_judging,
     spent,
@@ -90,15 +90,15 @@ async def _score(
         if isinstance(scorer, Scored):
             told |= scorer.by
             continue
-        note(*scorer.notes)
+        print_note(*scorer.notes)
         scored = await watched(scorer.ask, show_judging(0, scorer.paid))
         if not options["metrics"]:
             _tell(scorer, scored, drawn, output)
             return
         told |= scored.by
         there |= scored.there if scored.by else {}
-        note(*(() if scored.by else scored.notes))
-        note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
+        print_note(*(() if scored.by else scored.notes))
+        print_note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
     _print(shell.metrics_report(api.open_store(store).shown, told, there), output)
 
 
@@ -108,8 +108,8 @@ def _print(report: PluginReport, output: OutputFormat) -> None:
         print_json(report.json)
         return
     for block in report.shown:
-        say(block) if isinstance(block, str) else print_blocks(block)
-    note(*report.notes)
+        print_line(block) if isinstance(block, str) else print_blocks(block)
+    print_note(*report.notes)
 
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
@@ -122,7 +122,7 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
     draws, seed = drawn
     _print(shell.judge_report(scorer, scored, draws=draws, seed=seed), output)
     for line in spent(paid) if output is not OutputFormat.JSON else ():
-        say(line)
+        print_line(line)
     left = tally.left if scorer.options["limit"] is None else tally.unscored + tally.awaiting
     if left:
         lack = "judgement" if tally.awaiting == left else "verdict"
@@ -131,11 +131,11 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         lasting = 0 < tally.unscored == tally.rejected and not tally.awaiting
         way = "the server rejects the same requests again: change the judge or its settings" if lasting else ""
-        note(f"{count_of(left, 'answer')} without a {lack} ({reason}): {way or 'run the same command again'}.")
+        print_note(f"{count_of(left, 'answer')} without a {lack} ({reason}): {way or 'run the same command again'}.")
         raise typer.Exit(UNSCORED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if scorer.dimensions else "results"
-        note(
+        print_note(
             f"Next: proctor {command} {shell_word(scorer.where.benchmark)} --store {store_word(scorer.where.store.shown)}"
         )
 
@@ -191,7 +191,7 @@ def audit(
     source = scores if tables else api.open_store(store, create=False)
     found = api.audit(source, ratings, benchmark="" if tables else benchmark, **comparing).data
     _check_rated(found, dimensions or ())
-    note(*found.table.notes, *(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
+    print_note(*found.table.notes, *(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))
     if official is not None:
@@ -219,16 +219,16 @@ async def _perturb(store: StoreUrl, benchmark: str, given: PerturbOptions, outpu
     prepared = await shell.prepare_probes(store, benchmark, given)
     paid = [prepared_scorer.paid for pair in prepared.scorers for prepared_scorer in pair]
     if given["model"]:
-        note(
+        print_note(
             f"{count_of(prepared.asked, 'text')} to score by each; judgements that the store has are not asked for again"
         )
     found = await watched(prepared.ask, show_judging(0, paid[0]))
     if output is OutputFormat.TABLE:
         print_blocks(*found.tables, apart=True)
-        note(*found.notes)
+        print_note(*found.notes)
     else:
         show(output, found.rows)
-    note(
+    print_note(
         *(
             line
             for paid_judgements in {id(paid_judgements): paid_judgements for paid_judgements in paid}.values()
@@ -288,7 +288,7 @@ def _print_audit(found: AuditReport, dimensions: Any) -> None:
     from proctor.reports import AuditSource, audit_sentences, audit_tables, lead_tables, power_tables
 
     for sentence in audit_sentences(AuditSource("", found)):
-        say(sentence)
+        print_line(sentence)
     print_blocks("")
     if len(found.metrics) == 1:
         print_blocks(*audit_tables(found.each[0]), apart=True)
@@ -298,7 +298,7 @@ def _print_audit(found: AuditReport, dimensions: Any) -> None:
     print_blocks(*lead_tables(found.leads), apart=True)
     if found.power is not None:
         print_blocks(*power_tables(found.power), apart=True)
-        note(_of_second_ratings(found.power))
+        print_note(_of_second_ratings(found.power))
 
 
 def _of_second_ratings(found: PowerTable) -> str:
@@ -313,7 +313,7 @@ def _print_board(board: MetricRanking) -> None:
     from proctor.reports import metric_board_table, metric_pairs_table
 
     print_blocks(metric_board_table(board))
-    note(
+    print_note(
         "Rank 1 means that no metric is significantly better. Metrics that share a number under Ties do not differ "
         "significantly."
     )
@@ -343,4 +343,4 @@ def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -
         source = AuditSource(title, found, asked(store.items(benchmark)), images, raters, said)
     with at_work("writing the report"):
         summary = write_audit_report(source, out)
-    note(f"{out}: {summary.bytes / 1e6:.1f} MB", *summary.left_out)
+    print_note(f"{out}: {summary.bytes / 1e6:.1f} MB", *summary.left_out)

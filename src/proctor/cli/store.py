@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
+from proctor.cli.output import Output, OutputFormat, at_work, named_in, print_line, print_note, show
 from proctor.core import Option, UsageError, count_of, one_of
 from proctor.shell import BenchmarkName, Selection, StoreUrl
 
@@ -42,8 +42,8 @@ def check(store: StoreUrl = None) -> None:
         damaged += "; `sqlite3 OLD.db .recover | sqlite3 NEW.db` copies what can be read"
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     for line in (*lines[:_SHOWN], *more):
-        say(line)
-    say(f"{len(lines)} damaged: {damaged}" if lines else "Every row can be read.")
+        print_line(line)
+    print_line(f"{len(lines)} damaged: {damaged}" if lines else "Every row can be read.")
     if lines:
         raise typer.Exit(1)
 
@@ -99,9 +99,9 @@ def change(
     if action not in _CHANGES:
         raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*_CHANGES], action)}")
     opened = api.open_store(store, create=False)
-    runs = tuple(options["systems"]), tuple(options["conditions"])
-    what = (to, reason, scorer, everything, yes)
-    _CHANGES[action](_Change(opened, named_in(opened, benchmark), *runs, *what))
+    systems, conditions = tuple(options["systems"]), tuple(options["conditions"])
+    name = named_in(opened, benchmark)
+    _CHANGES[action](_Change(opened, name, systems, conditions, to, reason, scorer, everything, yes))
 
 
 def _delete(given: _Change) -> None:
@@ -116,14 +116,14 @@ def _delete(given: _Change) -> None:
     if given.scorer:
         told = count_of(count_scores(opened, benchmark, given.scorer), "score")
         _confirm(f"Delete {told} by {given.scorer} of {benchmark} from {opened.shown}?", yes=given.yes)
-        say(f"Deleted {count_of(delete_scores(opened, benchmark, given.scorer), 'score')} by {given.scorer}")
+        print_line(f"Deleted {count_of(delete_scores(opened, benchmark, given.scorer), 'score')} by {given.scorer}")
         return
     runs = chosen_runs(opened, benchmark, given.systems, given.conditions)
     if not runs and not given.everything:
         raise UsageError("No run has this system and this condition: proctor list runs")
     _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=given.yes)
     count = delete_benchmark(opened, benchmark) if given.everything else delete_runs(opened, runs)
-    say(f"Deleted {count_of(len(runs), 'run')}, {count_of(count, 'answer')}")
+    print_line(f"Deleted {count_of(len(runs), 'run')}, {count_of(count, 'answer')}")
 
 
 def _rename(given: _Change) -> None:
@@ -135,7 +135,7 @@ def _rename(given: _Change) -> None:
     runs = chosen_runs(given.store, given.benchmark, (old,))
     _confirm(f"Rename {_told(given.store, runs)} of {given.benchmark} to {given.to}?", yes=given.yes)
     rename_system(given.store, given.benchmark, runs, given.to)
-    say(f"{old} is {given.to} now, in {count_of(len(runs), 'run')}")
+    print_line(f"{old} is {given.to} now, in {count_of(len(runs), 'run')}")
 
 
 def _rule(given: _Change, *, undo: bool) -> None:
@@ -147,7 +147,7 @@ def _rule(given: _Change, *, undo: bool) -> None:
     ruling = (reinstate if undo else disqualify)(given.store, given.benchmark, system, given.reason, at=_now())
     state = "Ranked again" if undo else "Disqualified"
     why = f"; taken back {ruling.lifted[:10]} ({ruling.lifted_because})" if undo else ""
-    say(f"{state}: {ruling}{why}")
+    print_line(f"{state}: {ruling}{why}")
 
 
 def _disqualify(given: _Change) -> None:
@@ -194,7 +194,7 @@ def _confirm(question: str, *, yes: bool) -> None:
             raise abort.__context__ from None
         agreed = False
     if not agreed:
-        note("Nothing was changed.")
+        print_note("Nothing was changed.")
         raise typer.Exit(1)
 
 
@@ -231,8 +231,8 @@ def merge(
             f"{'/'.join(filter(None, (merged_rows.system, merged_rows.condition, merged_rows.what)))}: {merged_rows.first}"
             for merged_rows in found
         )
-        note(*(line for line, one in zip(where, found, strict=True) if one.refused))
-        note(f"{count_of(refused, 'row')} refused: they contradict the store, or each other")
+        print_note(*(line for line, one in zip(where, found, strict=True) if one.refused))
+        print_note(f"{count_of(refused, 'row')} refused: they contradict the store, or each other")
         raise typer.Exit(1)
 
 
@@ -244,9 +244,9 @@ def _copy_whole(sources: Sequence[str], store: StoreUrl) -> None:
     with at_work("copying"):
         found = copy_store(sources[0], str(store))
     tables = sum(1 for count in found.rows.values() if count)
-    say(f"{count_of(sum(found.rows.values()), 'row')} in {count_of(tables, 'table')} copied")
+    print_line(f"{count_of(sum(found.rows.values()), 'row')} in {count_of(tables, 'table')} copied")
     if found.trail:
-        note(f"the trail is as recorded; its newest hash is {found.trail}")
+        print_note(f"the trail is as recorded; its newest hash is {found.trail}")
 
 
 def _now() -> str:

@@ -12,7 +12,16 @@ import typer
 from pydantic import JsonValue
 from typer.core import TyperCommand, TyperGroup
 
-from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
+from proctor.cli.output import (
+    Output,
+    OutputFormat,
+    print_blocks,
+    print_json,
+    print_line,
+    print_note,
+    print_records,
+    show_steps,
+)
 from proctor.cli.usage import DELETING, SIMILAR, wrong_usage
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 from proctor.shell import declared
@@ -319,10 +328,10 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
     else:
         for one in report.shown:
             if isinstance(one, str):
-                say(" ".join(one.split()))
+                print_line(" ".join(one.split()))
             elif one.rows:
                 print_blocks(one)
-        note(*report.notes)
+        print_note(*report.notes)
     if not report.ok:
         raise typer.Exit(1)
     if getattr(report, "partial", False):  # a package's own report may know nothing of it

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
+from proctor.cli.output import Output, OutputFormat, print_json, print_line, print_note, show
 from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, one_of, pip_install
 from proctor.shell import names_in
 
@@ -85,8 +85,10 @@ def site(
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if tls_cert is None else "https"
         if proxy and listening.in_clear:
-            note(f"Behind a proxy {host} is served without TLS: let a firewall keep others than {proxy} from this port")
-        say(f"Serving {site.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
+            print_note(
+                f"Behind a proxy {host} is served without TLS: let a firewall keep others than {proxy} from this port"
+            )
+        print_line(f"Serving {site.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
         run(site, listening, [opened])
 
 
@@ -115,20 +117,20 @@ def told_update(study_update: StudyUpdate) -> None:
     tally = study_update.items
     if study_update.fault:
         stay = f"its {count_of(tally.same, 'item')} stay as they are"
-        note(f"{study_update.name} is not updated, {stay}: {study_update.fault}")
+        print_note(f"{study_update.name} is not updated, {stay}: {study_update.fault}")
         return
     told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
-    say(f"{study_update.name}: {told}, {count_of(study_update.assigned, 'assignment')} made")
+    print_line(f"{study_update.name}: {told}, {count_of(study_update.assigned, 'assignment')} made")
     if tally.gone:
         gone = count_of(tally.gone, "item")
-        note(f"{study_update.name}: {gone} no longer in the source, kept with all that was said about it")
+        print_note(f"{study_update.name}: {gone} no longer in the source, kept with all that was said about it")
     if study_update.disabled:
         out = f"no new work for {', '.join(study_update.disabled)} (disabled)"
-        note(
+        print_note(
             f"{study_update.name}: {out}; proctor review update DIR --reassign NAME --study {study_update.name} passes on what is open"
         )
     if study_update.disabled and study_update.waiting:
-        note(
+        print_note(
             f"{study_update.name}: {count_of(study_update.waiting, 'item')} waiting until enough of the plan's people may log in"
         )
 
@@ -174,9 +176,9 @@ def _reassign(folder: Path, study: str, name: str, store: str | None) -> None:
 
     tally = reassign_work(folder, study, name, store)
     passed_on, gold = count_of(tally.passed_on, "item"), count_of(tally.gold, "gold item")
-    say(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
+    print_line(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
     if tally.stay:
-        note("add a reader to the plan for what is kept: all others have them already")
+        print_note("add a reader to the plan for what is kept: all others have them already")
 
 
 def status(
@@ -247,7 +249,7 @@ def export(
         raise UsageError("--out is missing. Give the file to write: --out readings.csv")
     from proctor.web import export_study
 
-    say(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
+    print_line(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
 
 
 def _make_scores(folder: Path, study: str, store: str | None, output: OutputFormat) -> None:
@@ -257,7 +259,7 @@ def _make_scores(folder: Path, study: str, store: str | None, output: OutputForm
     if tables:
         show(output, tables[0].records, *tables)
     else:
-        say(f"{count_of(count, 'score')} by people")
+        print_line(f"{count_of(count, 'score')} by people")
 
 
 def sheet(
@@ -285,13 +287,13 @@ def sheet(
     if out is not None:
         from proctor.web import sheet_for
 
-        say(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
+        print_line(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
     if submit is not None:
         from proctor.web import decisions_from
 
         tally = decisions_from(folder, study, name, submit, store)
         kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
-        say(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
+        print_line(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
 
 
 def _user_actions() -> list[str]:
@@ -359,7 +361,7 @@ def _add_user(given: _UserAction) -> None:
     _print_invitation(place, add_person(place, given.name, given.role or place.newcomer, given.language))
     if is_new:
         other = f"If the server has another store, write that one into {place.settings} (store: …)"
-        note(f"{place.store.shown} is new. {other}")
+        print_note(f"{place.store.shown} is new. {other}")
 
 
 def _invite_user(given: _UserAction) -> None:
@@ -382,21 +384,21 @@ def _set_role(given: _UserAction) -> None:
     if not given.role:
         raise UsageError(f"--role is missing. Give what {given.name} may do: --role ROLE")
     change_role(accounts_of(given.folder, given.store), given.name, given.role)
-    say(f"{given.name} is {given.role} from the next login on")
+    print_line(f"{given.name} is {given.role} from the next login on")
 
 
 def _disable_user(given: _UserAction) -> None:
     from proctor.web import disable_person
 
     disable_person(accounts_of(given.folder, given.store), given.name)
-    say(f"{given.name} is logged out and may not log in")
+    print_line(f"{given.name} is logged out and may not log in")
 
 
 def _enable_user(given: _UserAction) -> None:
     from proctor.web import disable_person
 
     disable_person(accounts_of(given.folder, given.store), given.name, undo=True)
-    say(f"{given.name} may log in again")
+    print_line(f"{given.name} may log in again")
 
 
 def _show_trail(given: _UserAction) -> None:
@@ -405,9 +407,9 @@ def _show_trail(given: _UserAction) -> None:
     found = read_trail(accounts_of(given.folder, given.store))
     show(given.output, found.entries.records, found.entries)
     if found.fault is not None:
-        note(f"entry {found.fault} was changed, or does not follow the one before")
+        print_note(f"entry {found.fault} was changed, or does not follow the one before")
         raise typer.Exit(1)
-    note(f"all entries are as recorded; the newest hash is {found.head}")
+    print_note(f"all entries are as recorded; the newest hash is {found.head}")
 
 
 _USER_ACTIONS: dict[str, Callable[[_UserAction], None]] = {
@@ -422,9 +424,9 @@ _USER_ACTIONS: dict[str, Callable[[_UserAction], None]] = {
 
 
 def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
-    say(invitation.link)
+    print_line(invitation.link)
     if not invitation.reachable:
-        note(
+        print_note(
             f"The link's address is a guess: {place.settings} has none. Give the server's by --address URL, or by `address:` "
             f"in {place.settings}"
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.cli.challenge import ExecutorName
-from proctor.cli.output import ATTACHED, note, say, show_asking, stopping
+from proctor.cli.output import ATTACHED, print_line, print_note, show_asking, stopping
 from proctor.cli.web import check_extra
 from proctor.core import ConfigurationError, Option, Status, count_of
 from proctor.shell import WorkOptions
@@ -67,8 +67,8 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> StoredRuns:
     said = [text.splitlines()[-1] for code, text in broken if code > 0 and text]
     if said and not tally.done:
         raise ConfigurationError(said[0].removeprefix("proctor: "))
-    note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
-    note(*([f"workers killed: {len(killed)} of {count}; the others went on"] if killed else []))
+    print_note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
+    print_note(*([f"workers killed: {len(killed)} of {count}; the others went on"] if killed else []))
     return prepared.stored_runs(_outcome(prepared, tally))
 
 
@@ -95,7 +95,7 @@ async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> StoredR
     refused = [line for line in dict.fromkeys(workers.reports) if line.startswith("not joined")]
     if refused and not tally.done:
         raise ConfigurationError(refused[0])
-    note(*refused, *([f"workers lost: {workers.lost}; others went on"] if workers.lost else []))
+    print_note(*refused, *([f"workers lost: {workers.lost}; others went on"] if workers.lost else []))
     return prepared.stored_runs(_outcome(prepared, tally))
 
 
@@ -178,7 +178,7 @@ def worker(
     store = options["store"]
     plan = WorkPlan(folder, str(store) if store else None, executor, gpu, options["once"])
     count = asyncio.run(_work_on_challenge(plan))
-    note(f"{count_of(count, 'submission')} taken")
+    print_note(f"{count_of(count, 'submission')} taken")
 
 
 async def _join_runs(options: WorkOptions) -> None:
@@ -186,16 +186,16 @@ async def _join_runs(options: WorkOptions) -> None:
     from proctor import shell
 
     with stopping() as stop:
-        given: dict[str, Any] = {**options, "stop": stop, "report": note}
+        given: dict[str, Any] = {**options, "stop": stop, "report": print_note}
         worked = await shell.work_async(**given)
     if worked.refused and not worked.runs:
         raise ConfigurationError("nothing could be joined (see above)")
     counts = [f"{count} {status.value}" for status, count in worked.tally.by_status.items() if count]
-    say(f"Asked {worked.tally.done}: {', '.join(counts) or 'nothing was open'}")
+    print_line(f"Asked {worked.tally.done}: {', '.join(counts) or 'nothing was open'}")
 
 
 async def _work_on_challenge(plan: WorkPlan) -> int:
     from proctor.challenges import work_on
 
     with stopping() as stop:
-        return await work_on(plan, stop, say)
+        return await work_on(plan, stop, print_line)

@@ -344,8 +344,17 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
     def _scores(
         self, item: Item, scores: Mapping[str, int], *, label: str = "", judgement_key: str = ""
     ) -> list[Score]:
-        found = {"item_id": item.id, "scorer": self.name, "label": label, "judgement_key": judgement_key}
-        return [Score(metric=f"rationale_{name}", value=score, **found) for name, score in scores.items()]
+        return [
+            Score(
+                item_id=item.id,
+                metric=f"rationale_{name}",
+                value=score,
+                scorer=self.name,
+                label=label,
+                judgement_key=judgement_key,
+            )
+            for name, score in scores.items()
+        ]
 
 
 def _ordering_content(item: Item) -> dict[str, JsonValue]:

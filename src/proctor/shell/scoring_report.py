@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
 
 from proctor.core import PluginReport, Table, count_of, number, number_interval, store_word
 from proctor.shell.scorers import PreparedScorer, Scored
@@ -17,8 +19,10 @@ def metrics_report(store: str, scored: Mapping[str, int], there: Mapping[str, in
     """The answers that each scorer of texts scored now, and those that it had scored before."""
     from proctor.reports import scored_table
 
-    json = [{"scorer": name, "scored": n, "there_already": there.get(name, 0)} for name, n in scored.items()]
-    return PluginReport([*json], (scored_table(store, scored, there),))
+    json: list[JsonValue] = [
+        {"scorer": name, "scored": n, "there_already": there.get(name, 0)} for name, n in scored.items()
+    ]
+    return PluginReport(json, (scored_table(store, scored, there),))
 
 
 def judge_report(scorer: PreparedScorer, scored: Scored, *, draws: int, seed: int) -> PluginReport:
@@ -35,7 +39,7 @@ def _of_dimensions(scorer: PreparedScorer, scored: Scored) -> PluginReport:
     rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, name)
     counts = {} if tally is None else {"scored": tally.scored, "without_a_score": tally.unscored, "left": tally.left}
     cost = {"new_judgements": paid.count, "cost_usd": paid.usage.cost_usd if paid.count or paid.lost else 0.0}
-    said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
+    said: dict[str, Any] = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
     notes = [
         f"{what}: {', '.join(f'{name} {count}' for name, count in sorted(found.items()))}"
         for what, found in (("broken rules", breaks), ("flags", flags))
@@ -57,8 +61,11 @@ def _of_verdicts(scorer: PreparedScorer, scored: Scored, draws: int, seed: int) 
     flagged = [judgement for judgement in flagged if judgement.system in systems]
     counts = {"answers": tally.total, "scored": tally.scored, "unresolved": tally.unresolved}
     counts |= {"unscored": tally.total - tally.scored - tally.unresolved, "left": tally.left}
-    said = {"agreement": agreement and agreement.to_json(), "flagged": [judgement.to_json() for judgement in flagged]}
-    cost = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
+    said: dict[str, Any] = {
+        "agreement": agreement and agreement.to_json(),
+        "flagged": [judgement.to_json() for judgement in flagged],
+    }
+    cost: dict[str, Any] = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
     shown: list[Table | str] = [f"{count_of(tally.scored, 'answer')} scored by {name} in {where.store.shown}"]
     if tally.unresolved:
         why = "no majority among its judges: neither right nor wrong"

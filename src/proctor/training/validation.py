@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from proctor.core import InputError, PluginReport, ValidationRequest
 from proctor.models import ModelSpec
@@ -25,7 +26,7 @@ def validate_judge(run: Path, request: ValidationRequest) -> PluginReport:
     table = found.table()
     exported = None if export is None or found.faults else export_run(run, export)
     ended = f"the same judge on every path{f': {exported}' if exported else ''}"
-    json = {
+    json: dict[str, Any] = {
         "faults": [*found.faults],
         "exported": None if exported is None else str(exported),
         "paths": [*table.records],
