@@ -176,7 +176,7 @@ def test_a_run_at_work_is_left_alone(path: Path) -> None:
     import time
 
     with sqlite3.connect(path) as connection:
-        connection.execute("update runs set owner='1/1@elsewhere', owned_until=?", (time.time() + 60,))
+        connection.execute("update runs set owner='0123 - 1 - elsewhere', owned_until=?", (time.time() + 60,))
     done = proctor("store", "change", "delete", "toy", "--system", "looker", "--yes", "--store", path)
     assert done.returncode == 1
     assert "at work on it" in done.stderr

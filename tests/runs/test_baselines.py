@@ -84,7 +84,7 @@ def test_baselines_are_runs_of_the_engine(store: Store) -> None:
     taken = other.start_run("ledger", "random", "text-only", floor(store)["random"].settings)
     table = schema.runs
     with other.writing() as connection:
-        owner = f"1/1@{socket.gethostname()}-elsewhere"
+        owner = f"{'0' * 32} - 1 - {socket.gethostname()}-elsewhere"
         connection.execute(
             update(table).where(table.c.id == taken.id).values(owner=owner, owned_until=time.time() + 60)
         )

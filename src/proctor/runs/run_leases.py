@@ -125,11 +125,8 @@ def owner() -> Iterator[str]:
 
 
 def _read(owner: str) -> tuple[str, Process]:
-    """The token and the process of an owner; of one that an earlier version wrote nothing is known but its name."""
-    token, *rest = owner.split(" ", 4)
-    if len(rest) != 4 or not rest[1].isdecimal():
-        return owner, Process("", 0, "", owner.partition("@")[2].partition("#")[0])
-    place, pid, started, host = rest
+    """The token and the process of an owner, as `owner` writes them."""
+    token, place, pid, started, host = owner.split(" ", 4)
     return token, Process(place.removeprefix("-"), int(pid), started.removeprefix("-"), host)
 
 
