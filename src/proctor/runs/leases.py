@@ -6,7 +6,7 @@
   the database is away it tries again every second: the lease is its own until somebody else takes the rows.
 - **Fence.** Each of its writes looks for the token in the same transaction, so that a former holder writes nothing,
   however late it comes back.
-- **End.** A lease that is not renewed ends. Whoever wants the rows then takes them.
+- **End.** A lease that is not renewed ends. Anybody who wants the rows then takes them.
 
 Which rows there are, what is done with those of a dead holder, and how a lease is given back, is up to its users:
 `proctor.runs.run_leases`, `proctor.runs.item_leases` and `proctor.challenges.queue`.

@@ -155,7 +155,7 @@ class UploadDesk:
 
 def _locked(path: Path) -> int | None:
     """The descriptor of a file that this call has locked, which is made if need be; None where somebody holds it. Who
-    unlocks it deletes it before. What a killed server left holds nobody up, whoever it ran as."""
+    unlocks it deletes it before. What a killed server left holds nobody up, under whichever account it ran."""
     while True:
         try:
             opened = os.open(path, os.O_RDONLY)
