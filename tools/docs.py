@@ -416,6 +416,7 @@ CORE = {
     "runs/scoring.py": "stored answers to scores, by code or by a judge",
     "judges/cached_model.py": "a judge's call, asked once and kept",
     "judges/verdict_judges.py": "judges that give one verdict",
+    "judges/panel.py": "the majority of several judges",
     "metrics/accuracy.py": "right or wrong, by code",
     "results/arrays.py": "a store's content as arrays",
     "results/run_scores.py": "the scores of a run, what it lacks, its value under a policy",
