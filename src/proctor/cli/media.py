@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.output import Output, OutputFormat, print_line, print_note, show
-from proctor.core import PAGES, InputError, Option, UsageError, count_of, output_file
+from proctor.core import JPEG_QUALITY, MAX_SIDE, PAGES, InputError, Option, UsageError, count_of, output_file
 from proctor.shell import Cache, MaxSide, Overlay, size_in_bytes
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def frames(
     scan: Annotated[
         str | None, Option("How a medical file is shown, such as axial=12,window=40/400.", metavar="HOW")
     ] = None,
-    max_side: MaxSide = 512,
-    quality: Annotated[int, Option("JPEG quality.", low=1, high=95)] = 85,
+    max_side: MaxSide = MAX_SIDE,
+    quality: Annotated[int, Option("JPEG quality.", low=1, high=95)] = JPEG_QUALITY,
     overlay: Overlay = "none",
     out: Annotated[Path | None, Option("Write the JPEGs into this folder.")] = None,
     cache: Cache = None,

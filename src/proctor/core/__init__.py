@@ -63,6 +63,16 @@ if TYPE_CHECKING:
         safe_cell,
         write_arrays,
     )
+    from proctor.core.defaults import (
+        CONCURRENCY,
+        FPS,
+        GIVE_UP_AFTER,
+        JPEG_QUALITY,
+        MAX_FRAMES,
+        MAX_SIDE,
+        RETRIES,
+        TIMEOUT_S,
+    )
     from proctor.core.errors import (
         ConfigurationError,
         FileLocation,
@@ -225,10 +235,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ABOUT", "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HEADS", "HUMAN", "JSON_BREAKS", "NO_ANSWER",
-    "NUMBER_WORDS", "OPTION_POOL", "OPTION_WRITERS", "PAGES", "PATH_READERS", "PUBLISHED_FIGURES", "QUESTION_WRITERS",
-    "RATING_READERS", "SHEET_SUFFIXES", "SUBMISSION_WRITERS", "VALIDATORS", "AboutFiles", "Answer", "Arrays",
-    "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column",
+    "ABOUT", "ACCURACY", "BENCHMARKS", "COMMANDS", "CONCURRENCY", "DASH", "FPS", "GIVE_UP_AFTER", "HEADS", "HUMAN",
+    "JPEG_QUALITY", "JSON_BREAKS", "MAX_FRAMES", "MAX_SIDE", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL",
+    "OPTION_WRITERS", "PAGES", "PATH_READERS", "PUBLISHED_FIGURES", "QUESTION_WRITERS", "RATING_READERS", "RETRIES",
+    "SHEET_SUFFIXES", "SUBMISSION_WRITERS", "TIMEOUT_S", "VALIDATORS", "AboutFiles", "Answer", "Arrays", "AudioClip",
+    "Benchmark", "BenchmarkReader", "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column",
     "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt",
     "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame", "FrozenModel", "Image",
     "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core import (
+    FPS,
+    MAX_FRAMES,
     Answer,
     Excerpt,
     FrozenModel,
@@ -108,7 +110,7 @@ class TaskAbout(FrozenModel):
 
 
 def inspect_task(
-    folder: str | Path, media: str | Path = "", *, frames: bool = True, fps: float = 1.0, max_frames: int = 64
+    folder: str | Path, media: str | Path = "", *, frames: bool = True, fps: float = FPS, max_frames: int = MAX_FRAMES
 ) -> Task:
     """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error
     clustered by group.
@@ -246,7 +248,7 @@ from proctor.interchange import inspect_task
 
 
 @task
-def {name}(media: str = {media!r}, frames: bool = True, fps: float = 1.0, max_frames: int = 64) -> Task:
+def {name}(media: str = {media!r}, frames: bool = True, fps: float = {FPS}, max_frames: int = {MAX_FRAMES}) -> Task:
     return inspect_task(Path(__file__).parent, media, frames=frames, fps=fps, max_frames=max_frames)
 '''
 
@@ -280,7 +282,9 @@ def write_inspect_task(source: ExportSource, out: Path) -> Written:
     `UsageError` for a condition other than `video` and `text-only`."""
     name = task_name(source.card.name, _condition(source))
     function = name if name.isidentifier() else f"task_{name}"
-    text = _INSPECT.format(title=_title(source), name=function, media=_media(source, out))
+    text = _INSPECT.format(
+        title=_title(source), name=function, media=_media(source, out), FPS=FPS, MAX_FRAMES=MAX_FRAMES
+    )
     about = TaskAbout(benchmark=source.card.read_by, excerpts=source.card.excerpts)
     files = {"task.py": text, "about.json": about.model_dump_json(exclude_defaults=True) + "\n"}
     return _write(source, out, files, (_NOTE,), frames=True)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from proctor.core import FrozenModel
+from proctor.core import FPS, JPEG_QUALITY, MAX_FRAMES, MAX_SIDE, FrozenModel
 
 
 class MediaSettings(FrozenModel):
@@ -21,8 +21,8 @@ class MediaSettings(FrozenModel):
     {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0, 'overlay': 'none'}
     """
 
-    max_side: int | None = Field(default=512, ge=16)
-    quality: int = Field(default=85, ge=1, le=95)
-    max_frames: int = Field(default=64, ge=1)
-    fps: float = Field(default=1.0, gt=0)
+    max_side: int | None = Field(default=MAX_SIDE, ge=16)
+    quality: int = Field(default=JPEG_QUALITY, ge=1, le=95)
+    max_frames: int = Field(default=MAX_FRAMES, ge=1)
+    fps: float = Field(default=FPS, gt=0)
     overlay: Literal["none", "absolute", "clip"] = "none"

@@ -10,7 +10,16 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from proctor.core import ConfigurationError, FrozenModel, InputError, Usage, UsageError, looks_secret
+from proctor.core import (
+    RETRIES,
+    TIMEOUT_S,
+    ConfigurationError,
+    FrozenModel,
+    InputError,
+    Usage,
+    UsageError,
+    looks_secret,
+)
 
 TRANSCRIPTION, WHISPER = "openai-transcription:", "faster-whisper:"
 """Prefixes of the names of speech recognisers."""
@@ -50,8 +59,8 @@ class ModelSpec(FrozenModel):
     base_url: str | None = None
     replicas: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = Field(default_factory=dict)
-    timeout_s: float = Field(default=180.0, gt=0)
-    retries: int = Field(default=6, ge=0)
+    timeout_s: float = Field(default=TIMEOUT_S, gt=0)
+    retries: int = Field(default=RETRIES, ge=0)
     backoff_s: float = Field(default=1.0, ge=0)
     max_wait_s: float = Field(default=60.0, ge=0)
     seed: int = 0

@@ -74,9 +74,9 @@ class Limits:
     time is recorded then.
     """
 
-    concurrency: int = 8
+    concurrency: int = core.CONCURRENCY
     budget_s: float | None = None
-    give_up_after: int = 50
+    give_up_after: int = core.GIVE_UP_AFTER
     timed: bool = True
 
 

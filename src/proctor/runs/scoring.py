@@ -66,8 +66,8 @@ class JudgeLimits:
     number of answers to judge (`most`; None: all). `shard` (k, n) takes only items of part k of n (1 to n), so that n
     processes share a store; an item's part depends only on its id."""
 
-    concurrency: int = 8
-    give_up_after: int = 50
+    concurrency: int = core.CONCURRENCY
+    give_up_after: int = core.GIVE_UP_AFTER
     most: int | None = None
     shard: tuple[int, int] | None = None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from proctor.core import (
+    CONCURRENCY,
     DASH,
     HUMAN,
     InputError,
@@ -70,7 +71,7 @@ class FitOptions(ModelOptions, total=False):
     allow_missing: Annotated[
         bool, Option("examples: leave answers that lack a score out, for all sets.", default=False)
     ]
-    concurrency: Annotated[int, Option("examples: answers judged at once.", default=8, low=1)]
+    concurrency: Annotated[int, Option("examples: answers judged at once.", default=CONCURRENCY, low=1)]
     alone: Annotated[bool, Option("embedded: do not compare answers to the same question.", default=False)]
     encoder: Annotated[
         str, Option("embedded, pipeline: a folder of sentence-transformers. [default: all-MiniLM-L6-v2]", default="")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from proctor.core import Option
+from proctor.core import FPS, GIVE_UP_AFTER, MAX_FRAMES, RETRIES, TIMEOUT_S, Option
 from proctor.shell.option_values import condition_names, judge_names, settings_pairs, texts
 from proctor.shell.options import (
     _LIMITS,
@@ -72,9 +72,9 @@ class ModelOptions(TypedDict, total=False):
         ),
     ]
     timeout_s: Annotated[
-        float, Option("Seconds after which a call is aborted and retried.", "--timeout", 180.0, 0.1, group=_MODEL)
+        float, Option("Seconds after which a call is aborted and retried.", "--timeout", TIMEOUT_S, 0.1, group=_MODEL)
     ]
-    retries: Annotated[int, Option("Retries after an infrastructure error.", default=6, low=0, group=_MODEL)]
+    retries: Annotated[int, Option("Retries after an infrastructure error.", default=RETRIES, low=0, group=_MODEL)]
     price: Annotated[
         str | Sequence[str] | None,
         _many(
@@ -98,8 +98,8 @@ class ShownOptions(Files, total=False):
     seed: Seed
     prompt: PromptChoice
     media_as: MediaAs
-    fps: Annotated[float, Option("Frames per second that a model gets.", default=1.0, low=0.001, group=_MEDIA)]
-    max_frames: Annotated[int, Option("At most this many frames.", default=64, low=1, group=_MEDIA)]
+    fps: Annotated[float, Option("Frames per second that a model gets.", default=FPS, low=0.001, group=_MEDIA)]
+    max_frames: Annotated[int, Option("At most this many frames.", default=MAX_FRAMES, low=1, group=_MEDIA)]
     max_side: MaxSide
     overlay: Overlay
     video_as: Annotated[
@@ -141,7 +141,9 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
             group=_LIMITS,
         ),
     ]
-    give_up_after: Annotated[int, Option("Stop after this many failures in a row.", default=50, low=1, group=_LIMITS)]
+    give_up_after: Annotated[
+        int, Option("Stop after this many failures in a row.", default=GIVE_UP_AFTER, low=1, group=_LIMITS)
+    ]
     on_change: OnChange
     stop: Stop
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from proctor.core import FailedPolicy, Option
+from proctor.core import CONCURRENCY, MAX_SIDE, FailedPolicy, Option
 from proctor.shell.option_values import (
     benchmark_names,
     check_number,
@@ -137,11 +137,13 @@ RatingColumns = Annotated[
     ),
 ]
 
-Concurrency = Annotated[int, Option("Questions or answers processed at once.", default=8, low=1, group=_LIMITS)]
+Concurrency = Annotated[
+    int, Option("Questions or answers processed at once.", default=CONCURRENCY, low=1, group=_LIMITS)
+]
 
 Draws = Annotated[int, Option("Bootstrap draws for each interval.", default=2000, low=100)]
 
-MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=512, low=16, group=_MEDIA)]
+MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=MAX_SIDE, low=16, group=_MEDIA)]
 
 MediaAs = Annotated[
     Literal["full", "trimmed", "cropped"] | None, Option("The videos are full, trimmed, or also cropped.", group=_MEDIA)
