@@ -347,25 +347,6 @@ def test_references_that_are_none_are_refused(references: object, text: str, tmp
     assert text in said
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (("judge", "mediqa-eval", "--ratings", "r.csv"), "proctor import mediqa-eval RATINGS.csv"),
-        (("judge", "exemplars", "--model", "m"), "proctor judge fit BENCHMARK --method examples"),
-        (("train", "embedded-judge", "--out", "x"), "proctor judge fit BENCHMARK --method embedded --out FOLDER"),
-        (("audit", "table", "s.csv", "--ratings", "r.csv"), "proctor audit --scores SCORES.csv --ratings RATINGS.csv"),
-        (("audit", "judges", "focus", "--judge", "a", "--against", "b"), "proctor audit BENCHMARK --scorer JUDGE"),
-        (
-            ("audit", "mediqa-eval", "s.csv", "--ratings", "r.csv"),
-            "proctor import mediqa-eval s.csv --data FOLDER --scorer NAME",
-        ),
-    ],
-)
-def test_former_commands_answer_with_the_new_spelling(old: tuple[str, ...], new: str) -> None:
-    code, said = within(*old)
-    assert (code, said.count("\n"), new in said) == (2, 1, True), said
-
-
 def test_judgements_kept_without_answers_are_not_paid_again(tmp_path: Path) -> None:
     """A file of judgements alone, as `--judgements` kept it: what is imported into it finds them."""
     store, kept = stored(tmp_path), tmp_path / "mine.judgements.db"

@@ -29,7 +29,7 @@ TWINS = {
     "build.table": "proctor.construction.pipeline:StageFiles",
     "check": "proctor.core:check_path",
     "media.pose": "proctor.tasks.clinicalskillqa.pose:facts_of",
-    "new": "proctor.tasks.questions.commands:write_example",
+    "new.questions": "proctor.tasks.questions.commands:write_example",
 }
 """The function, or class, behind each command of a plug-in."""
 

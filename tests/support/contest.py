@@ -101,6 +101,7 @@ def write_run(
     store.write(run, asyncio.run(_scored(items, answers)))
     for name, verdict in verdicts:
         store.declare_metrics(NAME, (PANEL_ACCURACY, UNRESOLVED))
+        store.change_card(NAME, lambda card: card.model_copy(update={"gives": card.gives | {JUDGE: ("accuracy",)}}))
         scores = [(UNRESOLVED.name, float(verdict == "none"), "no verdict")]
         scores += [] if verdict == "none" else [("accuracy", float(verdict == "right"), verdict)]
         store.add_scores(

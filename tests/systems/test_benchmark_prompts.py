@@ -150,7 +150,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     },
     "choice": {
         "format": "multiple_choice",
-        "format_kwargs": {"options": ["left", "right"]},
+        "options": ["left", "right"],
         "answer": "right",
         "question": "On which side of the spleen does the clip lie?",
     },

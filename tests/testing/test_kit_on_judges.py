@@ -267,8 +267,8 @@ OURS: Mapping[str, Mapping[str, Any]] = {
 }
 
 NOT_MADE_HERE = {
-    "classifier-judge": "it needs trained weights: tests/training/test_classifier.py",
-    "embedded": "it needs a trained folder: tests/judges/test_embedded_judge.py",
+    "classifier-judge": "it needs trained weights: tests/tasks/mediqa_eval/test_classifier.py",
+    "embedded": "it needs a trained folder: tests/tasks/mediqa_eval/test_embedded_judge.py",
     "evidence-judge": "it needs an index of documents: tests/judges/test_dimension_evidence.py",
     "generative-judge": "it needs trained weights: tests/judges/test_dimension_logprobs.py",
     "logprob-judge": "it needs a server that gives probabilities of tokens: tests/judges/test_dimension_logprobs.py",

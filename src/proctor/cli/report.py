@@ -13,7 +13,7 @@ from proctor.shell import BenchmarkName, ExportOptions, ReportOptions, Reproduce
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
-    from proctor.shell.reproduction import ReproductionTable, VerificationTable
+    from proctor.shell import ReproductionTable, VerificationTable
 
 
 def report(

@@ -34,8 +34,17 @@ from proctor.core import (
     shell_word,
     store_word,
 )
-from proctor.shell import AuditOptions, BenchmarkName, Draws, PreparedScorer, Scored, ScoreOptions, Seed, StoreUrl
-from proctor.shell.judge_experiments import PerturbOptions
+from proctor.shell import (
+    AuditOptions,
+    BenchmarkName,
+    Draws,
+    PerturbOptions,
+    PreparedScorer,
+    Scored,
+    ScoreOptions,
+    Seed,
+    StoreUrl,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.shell.benchmarks import as_lists, check, excerpts_as, load, loaded_as, media_at, recalled, remember
+    from proctor.shell.benchmarks import (
+        admitted,
+        as_lists,
+        check,
+        excerpts_as,
+        load,
+        loaded_as,
+        media_at,
+        recalled,
+        remember,
+    )
     from proctor.shell.item_audits import ask_option_auditors, flag_guessable
     from proctor.shell.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
     from proctor.shell.judge_experiments import (
@@ -73,7 +83,7 @@ if TYPE_CHECKING:
         listed,
     )
     from proctor.shell.pooling import PooledTable, pool
-    from proctor.shell.reproduction import reproduce, verify, write_shown
+    from proctor.shell.reproduction import ReproductionTable, VerificationTable, reproduce, verify, write_shown
     from proctor.shell.result_options import metric_names, official_summary, options_of, policy_of
     from proctor.shell.run_preparation import PreparedRun, arrange, baseline_notes
     from proctor.shell.scorers import PreparedScorer, Scored, prepare_scorers, score, score_async, score_predictions
@@ -111,16 +121,17 @@ __all__ = [
     "FitOptions", "FittedJudge", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
     "LeaderboardOptions", "MaxSide", "ModelOptions", "Overlay", "ParityOptions", "PerturbOptions",
     "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun", "PreparedScorer", "QuestionSeconds",
-    "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions", "ResultOptions", "RunOptions", "ScoreOptions",
-    "Scored", "Seed", "Selection", "SingleRun", "StoreUrl", "Stored", "StoredRuns", "SystemLike", "Track",
-    "ValidateOptions", "WorkOptions", "arrange", "arrange_answerer", "arrange_choice", "as_lists",
-    "ask_option_auditors", "baseline_notes", "check", "check_parity", "check_place", "check_travels", "choose_model",
-    "choose_model_async", "declared", "excerpts_as", "existing_store", "facets_of", "filled", "fit_judge",
-    "fit_judge_async", "flag_guessable", "import_single", "join_stores", "judge_agreement", "judge_grid",
-    "judge_grid_async", "judge_report", "listed", "load", "loaded_as", "media_at", "metric_names", "metrics_report",
-    "name_in", "names_in", "official_summary", "open_store", "options_of", "perturb", "perturb_async", "plan_single",
-    "policy_of", "pool", "prepare_fit", "prepare_probes", "prepare_scorers", "recalled", "remember", "reproduce",
-    "score", "score_async", "score_by_code", "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin",
-    "system_names", "train_answerer", "train_classifier_judge", "train_generative_judge", "validator_names", "verify",
-    "wait_for", "work_async", "worker_options", "write_shown",
+    "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions",
+    "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "SingleRun", "StoreUrl", "Stored", "StoredRuns",
+    "SystemLike", "Track", "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange",
+    "arrange_answerer", "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check",
+    "check_parity", "check_place", "check_travels", "choose_model", "choose_model_async", "declared", "excerpts_as",
+    "existing_store", "facets_of", "filled", "fit_judge", "fit_judge_async", "flag_guessable", "import_single",
+    "join_stores", "judge_agreement", "judge_grid", "judge_grid_async", "judge_report", "listed", "load", "loaded_as",
+    "media_at", "metric_names", "metrics_report", "name_in", "names_in", "official_summary", "open_store",
+    "options_of", "perturb", "perturb_async", "plan_single", "policy_of", "pool", "prepare_fit", "prepare_probes",
+    "prepare_scorers", "recalled", "remember", "reproduce", "score", "score_async", "score_by_code",
+    "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin", "system_names", "train_answerer",
+    "train_classifier_judge", "train_generative_judge", "validator_names", "verify", "wait_for", "work_async",
+    "worker_options", "write_shown",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ from proctor.core import (
 )
 from proctor.media import CONDITIONS
 from proctor.models import Prompt, load_prompt
-from proctor.shell.benchmarks import admitted
+from proctor.shell import admitted
 from proctor.systems import Sent, prompt_for_benchmark, prompt_text
 from proctor.testing.checks import Check, CheckReport, Faults, awaited, expecting, run_checks
 from proctor.testing.damaged_files import copy_of, damaged, native_files

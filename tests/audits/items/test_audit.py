@@ -352,7 +352,7 @@ def test_what_is_left_out_is_said() -> None:
         *_made(ChoiceFormat(), ["A"], options=1),
     ]
     audit = audit_items(items, draws=100)
-    undecided = "what is right is not decided by code, so no guess can be marked"
+    undecided = "what is right is not decided by code, so no guess can be scored"
     assert audit.left_out == {
         "free_text": f"2 items: {undecided}",
         "ratings": f"1 item: {undecided}",
