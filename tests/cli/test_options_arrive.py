@@ -59,7 +59,7 @@ WAYS = (
     Way("serve site", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
     Way("serve site", "folder", "cli.web:holds_challenge web:Listening challenges:open_challenge"),
     Way("challenge new", "folder focus --data d", "challenges:NewChallenge challenges:new_challenge"),
-    Way("new package", "lap-kit", "testing:new_package"),
+    Way("new package", "lap-kit", "testing.package_template:new_package"),
     Way("challenge check", "folder", "challenges:check_challenge", {**FORMAT, **others("machine gpu executor")}),
     Way(
         "challenge check",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from proctor import shell
 from proctor.core import PAGES, InputError, UsageError, count_of
 from proctor.reports import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
 from proctor.shell import (
@@ -22,11 +23,8 @@ from proctor.shell import (
     ResultOptions,
     Stored,
     StoredRuns,
-    as_lists,
-    excerpts_as,
     filled,
     listed,
-    media_at,
     metric_names,
     options_of,
     policy_of,
@@ -179,7 +177,7 @@ def audit(
     elif benchmark:
         raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or give a store with it.")
     else:
-        found = tables_of(scores, ratings, *both, allow_missing=missing, columns=as_lists(given["columns"]))
+        found = tables_of(scores, ratings, *both, allow_missing=missing, columns=shell.as_lists(given["columns"]))
     if plan is not None and len(found[1]) != 2:
         names = ", ".join(metric.name for metric in found[1])
         raise UsageError(f"--power compares two scorers, and here are {len(found[1])} ({names}). Name two by --scorer.")
@@ -263,10 +261,10 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
     of the files."""
     from proctor.media import MediaLibrary
 
-    folder = media_at(media)
+    folder = shell.media_at(media)
     if folder is None or not folder.is_dir():
         raise InputError(str(media), found="no such folder", expected="the folder of the benchmark's media")
-    library = MediaLibrary(folder, excerpts=excerpts_as(where.store.card(where.benchmark).excerpts, media_as))
+    library = MediaLibrary(folder, excerpts=shell.excerpts_as(where.store.card(where.benchmark).excerpts, media_as))
     items = where.store.items(where.benchmark)
     needed = {medium.source for item in items for medium in item.media}
     missing = library.missing(items)

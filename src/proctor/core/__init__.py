@@ -92,7 +92,6 @@ if TYPE_CHECKING:
         need_extra,
         pip_install,
     )
-    from proctor.core.excerpt import Excerpt
     from proctor.core.field_problems import expected_words, first_problem, found_words
     from proctor.core.files import (
         JSON_BREAKS,
@@ -183,6 +182,7 @@ if TYPE_CHECKING:
         Benchmark,
         BenchmarkReader,
         Briefing,
+        Excerpt,
         FilesOrigin,
         Frame,
         JudgementCache,

@@ -17,20 +17,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, tup
 from sqlalchemy.exc import DBAPIError
 
 from proctor import core
-from proctor.core import (
-    Answer,
-    Benchmark,
-    InputError,
-    Judgement,
-    Metric,
-    Score,
-    Status,
-    Usage,
-    environment_scrubber,
-    one_of,
-    shell_word,
-    when_gone,
-)
+from proctor.core import Answer, Benchmark, InputError, Judgement, Metric, Score, Status, Usage, one_of, shell_word
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts, upsert_rows
 from proctor.runs.database import (
@@ -46,11 +33,11 @@ from proctor.runs.database import (
     shown_url,
 )
 from proctor.runs.run_identity import changed_settings, same_run, with_servers
-from proctor.runs.run_leases import RunLease, at_work, owner, shared_run
 from proctor.runs.schema import BenchmarkCard
 
 if TYPE_CHECKING:
     from proctor.core import Item
+    from proctor.runs.run_leases import RunLease
 
 ORACLE = "oracle_baseline"
 """The setting of a run that says whether its system uses the reference answers."""
@@ -79,7 +66,7 @@ class Store:
 
     def __init__(self, store: str | Path, *, create: bool = True) -> None:
         self._engine = open_engine(store, create=create)
-        when_gone(self, self._engine.dispose)
+        core.when_gone(self, self._engine.dispose)
         self.shown = shown_url(store)
         self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error  # of rows past SQLAlchemy
         self._item_ids: dict[str, dict[str, int]] = {}
@@ -207,6 +194,8 @@ class Store:
         works on takes the new settings. Otherwise other settings under the same name raise `InputError`: one name must
         not mix two systems.
         """
+        from proctor.runs import run_leases
+
         plain = json.loads(json.dumps(settings))
         table = schema.runs
         for what, name in (("system", system), ("condition", condition)):
@@ -226,7 +215,7 @@ class Store:
             run_id = int(known["id"])
             if same_run(known["settings"], plain):
                 plain = with_servers(known["settings"], plain)
-            elif at_work(known, clock(connection)) or _begun(connection, run_id):
+            elif run_leases.at_work(known, clock(connection)) or _begun(connection, run_id):
                 raise self._other_settings(system, condition, known["settings"], plain)
             if known["settings"] != plain:
                 connection.execute(update(table).where(table.c.id == run_id).values(settings=plain))
@@ -256,8 +245,10 @@ class Store:
         """Owns these runs within the block, so that nobody else pays for the same answers; the lease is the fence for what
         is written. Raises `RunTakenError` (an `InputError`) where a run has another owner, in this or another living
         process, and `InputError` where a run's settings have changed since it was read."""
-        with owner() as me:
-            lease = RunLease(self, runs, me)
+        from proctor.runs import run_leases
+
+        with run_leases.owner() as me:
+            lease = run_leases.RunLease(self, runs, me)
             outlasting(lease.take)
             try:
                 self._check_settings(runs)
@@ -326,7 +317,7 @@ class Store:
         for run, answer, _ in rows:
             if answer.item_id not in self.item_numbers(run.benchmark):
                 raise InputError(self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item")
-        hide = environment_scrubber()
+        hide = core.environment_scrubber()
         rows = [(run, schema.without_secrets(answer, hide), scores) for run, answer, scores in rows]
         answers = [
             schema.answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer)
@@ -363,7 +354,7 @@ class Store:
         keep = self.upsert(schema.judgements).on_conflict_do_nothing(index_elements=["key"])
         if not (judgements or rows):
             return
-        hide = environment_scrubber()
+        hide = core.environment_scrubber()
         judgements = [schema.judgement_without_secrets(judgement, hide) for judgement in judgements]
         with self.writing() as connection:
             if judgements:
@@ -482,9 +473,11 @@ class Store:
 
 def _begun(connection: Connection, run_id: int) -> bool:
     """Whether a run has a settled answer, or a worker at work on it."""
+    from proctor.runs import run_leases
+
     table = schema.answers
     query = select(table.c.item).where(table.c.run == run_id, table.c.status != Status.FAILED.value).limit(1)
-    return connection.execute(query).first() is not None or shared_run(connection, [run_id]) is not None
+    return connection.execute(query).first() is not None or run_leases.shared_run(connection, [run_id]) is not None
 
 
 _AnswerKey = tuple[int, int, int]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.core import FailedPolicy, InputError, PluginReport, is_file_address
+from proctor import core
+from proctor.core import FailedPolicy, InputError, PluginReport
 from proctor.shell.options import ResultOptions, filled, listed
 from proctor.shell.stores import Stored, StoredRuns, stored
 
@@ -43,11 +44,13 @@ def official_summary(
 def metric_names(given: Any) -> tuple[str, ...]:
     """The names of metrics. One over items may be given as itself, or as `path/to/file.py:name`."""
     named = listed(given)
-    if all(isinstance(one, str) and not is_file_address(one) for one in named):
+    if all(isinstance(one, str) and not core.is_file_address(one) for one in named):
         return tuple(map(str, named))
     from proctor.metrics import put_over_items
 
-    return tuple(one if isinstance(one, str) and not is_file_address(one) else put_over_items(one) for one in named)
+    return tuple(
+        one if isinstance(one, str) and not core.is_file_address(one) else put_over_items(one) for one in named
+    )
 
 
 def options_of(where: Stored, given: Any) -> Options:
