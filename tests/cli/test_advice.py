@@ -49,7 +49,6 @@ TAKEN = {
         "construction/pipeline/commands.py",
         " can't be done. Change what the lines above name. Next: ",
     ): f"{HERE}test_a_stage_that_kept_nothing",
-    ("construction/pipeline/commands.py", "Next: proctor build run "): "construction/pipeline/test_pipeline.py::",
     ("construction/sources/report.py", "Next: proctor build table "): "construction/sources/",
     (
         "reports/leaderboard.py",
@@ -174,5 +173,5 @@ def test_a_stage_that_kept_nothing() -> None:
     )
     assert _advice(Path("p"), [row("screen", 1, 0), row("export", 0, 0)], ["export"]) == (
         "Nothing is left after screen, so that export can't be done. Change what the lines above name. "
-        "Next: proctor build redo p screen"
+        "Next: proctor build run p --redo screen"
     )

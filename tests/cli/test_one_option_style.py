@@ -21,7 +21,6 @@ TWINS = {
     "build.convert": "proctor.construction.commands:completed",
     "build.focus": "proctor.tasks.focus.builder:build_focus",
     "build.new": "proctor.construction.pipeline:new_project",
-    "build.redo": "proctor.construction.pipeline:redo_record",
     "build.repair": "proctor.construction.repair:accepted_repair",
     "build.run": "proctor.construction.pipeline:run_stages",
     "build.simulated": "proctor.tasks.simulated:simulate",

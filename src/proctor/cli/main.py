@@ -66,7 +66,7 @@ PANELS = {
 
 WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "build": {
-        "Projects": ("new", "run", "status", "table", "redo"),
+        "Projects": ("new", "run", "status", "table"),
         "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
     }
 }
@@ -153,7 +153,7 @@ WHO = {
         "train classifier-judge",
     ),
     "A benchmark builder": (
-        "build new", "build run", "build status", "build table", "build redo", "build simulated",
+        "build new", "build run", "build status", "build table", "build simulated",
         "build clinicalskillqa", "build focus", "build convert", "build repair",
     ),
     "Who runs a review by clinicians": (

@@ -252,8 +252,8 @@ def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> No
     former = root / "work" / "transcript" / "history" / "b.001.json"
     former.parent.mkdir()
     former.write_text("{")
-    proctor("build", "redo", root, "transcript", "b")
-    assert proctor("build", "run", root, "--until", "transcript").returncode == 0
+    again = ("--redo", "transcript", "--item", "b")
+    assert proctor("build", "run", root, "--until", "transcript", *again).returncode == 0
     assert sorted(one.name for one in former.parent.iterdir()) == ["b.001.json", "b.002.json"]
     (line,) = proctor("build", "status", root, "b-s001").stderr.splitlines()
     assert line.startswith(f"proctor: {former}: found broken JSON")
@@ -265,9 +265,9 @@ def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> No
     [
         (["run", "--until", "evnts"], "stage: found 'evnts', expected one of sources, transcript,"),
         (["run", "--source", "c"], "--source 'c' is unknown: choose one of a, b"),
-        (["redo", "evnts"], "stage: found 'evnts', expected one of"),
-        (["redo", "events", "x"], "events: item: found 'x', expected one of a-e001, b-e001"),
-        (["redo", "events", "--undo"], "events: a: found the first version, expected one made again before"),
+        (["run", "--redo", "evnts"], "stage: found 'evnts', expected one of"),
+        (["run", "--redo", "events", "--item", "x"], "events: item: found 'x', expected one of a-e001, b-e001"),
+        (["run", "--redo", "events", "--undo"], "events: a: found the first version, expected one made again before"),
         (["status", "a-s1"], "item: found 'a-s1', expected an id such as a-s001"),
         (["new", "--kind", "focus"], "found something there already, expected a new or an empty folder"),
     ],

@@ -125,7 +125,7 @@ def test_a_project_without_a_question_says_how_to_ask_again(folder: Path, server
         ran(folder, "export")
     assert str(told.value) == (
         f"{folder}: export: found no question that stays, expected at least one; `proctor build status {folder}` says "
-        f"why, `proctor build redo {folder} STAGE` asks again"
+        f"why, `proctor build run {folder} --redo STAGE` asks again"
     )
     server._reply = scribe
     redo_record(Project(folder), "events")

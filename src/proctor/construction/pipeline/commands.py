@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -48,17 +48,32 @@ def run(
     steps: core.Steps,
     until: Annotated[str, core.Option("The last stage to run (proctor build status lists them).")] = "",
     source: Annotated[list[str] | None, core.Option("Only this source; may be repeated.")] = None,
+    redo: Annotated[str, core.Option("Make this stage again first.", metavar="STAGE")] = "",
+    item: Annotated[str, core.Option("--redo: of this source or record alone.", metavar="ID")] = "",
+    undo: Annotated[bool, core.Option("--redo: restore the version before the last one instead.")] = False,
 ) -> core.PluginReport:
     """Run all stages of a project that are due.
 
     With --until, those that a stage needs, and the stage itself. Finished work is kept, and no model is asked the same
-    thing twice. Stop at any time, and run it again.
+    thing twice. Stop at any time, and run it again. With --redo a stage, a source or a record of it is made again; former
+    versions are kept, and --undo restores the last one without asking a model.
 
-    Example: proctor build run abdomen --until events --source liver-1
+    Example: proctor build run abdomen --redo questions --item liver-q003
     """
+    project = pipeline.Project(folder)
     if until:
-        pipeline.kind_of(pipeline.Project(folder)).stage(until)
-    return run_report(folder, steps, until, source or ())
+        pipeline.kind_of(project).stage(until)
+    if not redo and (item or undo):
+        raise core.UsageError(f"--{'item' if item else 'undo'} belongs to --redo. Add --redo STAGE")
+    again = _again(project, redo, item, undo=undo) if redo else ()
+    report = run_report(folder, steps, until, source or ())
+    return replace(report, shown=(*again, *report.shown))
+
+
+def _again(project: pipeline.Project, stage: str, item: str, *, undo: bool) -> tuple[str, ...]:
+    """Marks a stage, a source or a record to be made again, and says which attempt it is."""
+    number = pipeline.redo_record(project, stage, item, undo=undo)
+    return (f"{stage} of {item}: attempt {number + 1}" if item else f"{stage}: attempt {number + 1}",)
 
 
 def run_report(folder: Path, steps: core.Steps, until: str, only: Sequence[str]) -> core.PluginReport:
@@ -189,7 +204,7 @@ def _advice(folder: Path, rows: Sequence[FunnelRow], open_: Sequence[str]) -> st
     place, names = core.shell_word(folder), ", ".join(open_)
     empty = next((row.stage for row in rows if row.units and row.done == row.units and not row.out), "")
     if empty:
-        again = f"proctor build redo {place} {empty}"
+        again = f"proctor build run {place} --redo {empty}"
         return f"Nothing is left after {empty}, so that {names} can't be done. Change what the lines above name. Next: {again}"
     return f"Not done: {names}. Next: proctor build run {place}"
 
@@ -210,28 +225,6 @@ def _history(project: pipeline.Project, item: str) -> core.PluginReport:
     )
     json: list[JsonValue] = [asdict(history_step) | {"replies": [*history_step.replies]} for history_step in found]
     return core.PluginReport(json, (core.plain_table(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
-
-
-def redo(
-    folder: Folder,
-    stage: StageName,
-    item: Annotated[str, core.Option("One source or one record alone.", metavar="[ITEM]", argument=True)] = "",
-    undo: Annotated[bool, core.Option("Undo the last redo instead.", "--undo")] = False,
-) -> core.PluginReport:
-    """Redo a stage, a source or an item.
-
-    Former versions are kept; --undo restores the last one from the journal, without asking a model.
-
-    Example: proctor build redo abdomen questions liver-q003
-    """
-    number = pipeline.redo_record(pipeline.Project(folder), stage, item, undo=undo)
-    what = f"{stage} of {item}" if item else stage
-    line = f"{what}: attempt {number + 1} from now on"
-    return core.PluginReport(
-        {"stage": stage, "item": item, "attempt": number},
-        (line,),
-        (f"Next: proctor build run {core.shell_word(folder)}",),
-    )
 
 
 def _title(project: pipeline.Project) -> str:

@@ -113,7 +113,7 @@ def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list
         found = f"{first.kind} {first.what!r} in {' and '.join(first.parts)} ({ids})"
         named = shell_word(work.project.folder)
         expected = (
-            f"parts that share nothing: another seed, or `proctor build redo {named} questions` with one of these"
+            f"parts that share nothing: another seed, or `proctor build run {named} --redo questions` with one of these"
         )
         raise InputError(work.project.file, "stages: split", found=found, expected=expected)
     sizes = Counter(part.values())
@@ -243,7 +243,7 @@ def nothing_stays(project: Project, what: str) -> InputError:
     named = shell_word(project.folder)
     causes = first_causes(project)
     cause = f" ({causes[0]})" if causes else ""
-    expected = f"at least one; `proctor build status {named}` says why, `proctor build redo {named} STAGE` asks again"
+    expected = f"at least one; `proctor build status {named}` says why, `proctor build run {named} --redo STAGE` asks again"
     return InputError(project.folder, "export", found=f"no {what} that stays{cause}", expected=expected)
 
 
