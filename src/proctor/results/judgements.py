@@ -98,7 +98,7 @@ def rating_summary(
 
 
 def _summary(language: str, name: str, wanted: int, judgements: Sequence[DimensionJudgement]) -> RatingSummary:
-    """The summary of one dimension, on which so many answers should have a score."""
+    """The summary of one dimension, on which this many answers should have a score."""
     values = [judgement.values[name] for judgement in judgements if name in judgement.values]
     apart = [judgement.reply.get("disagreement", {}) for judgement in judgements]
     disagreement = [float(one[name]) for one in apart if name in one]

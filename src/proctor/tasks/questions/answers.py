@@ -137,7 +137,7 @@ def guessed_format(cell: Any, settings: Settings, context: AnswerContext) -> Ans
 
 
 def _of_value(cell: Any, text: str, context: AnswerContext) -> str:
-    """The kind that a value without options and unit is surely of; empty for none."""
+    """The kind that a value without options and unit is certainly of; empty for none."""
     entries = [one for part in _entries(text, "timestamps") for one in part]
     if isinstance(cell, bool) or text.casefold() in _YES | _NO:
         return "binary"

@@ -151,7 +151,7 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
 
 
 def _arrays(learned: Learned, many: int) -> dict[str, tuple[Floats, tuple[int, ...]]]:
-    """Each array of a judge of so many dimensions, and the shape that it must have."""
+    """Each array of a judge of n dimensions, and the shape that it must have."""
     views = learned.views
     columns, waves = len(views.columns), len(views.phases)
     wanted: dict[str, tuple[Floats, tuple[int, ...]]] = {
