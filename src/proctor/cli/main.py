@@ -65,7 +65,7 @@ WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "build": {
         "Projects of every kind": ("new", "run", "status", "history", "redo", "sources", "split", "export"),
         "Questions on narrated videos": ("transcribe", "events", "questions", "screen", "rework"),
-        "Key frames with rationales": ("frames", "rationales", "refine", "evidence", "physicians", "consensus"),
+        "Key frames with rationales": ("frames", "rationales", "refine", "evidence", "consensus"),
         "Tracks by several annotators": ("presence", "boxes", "proposals", "corrections", "tracks", "adjudication"),
         "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
     }

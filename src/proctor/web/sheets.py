@@ -50,6 +50,7 @@ _SHOWN_FIELDS = {
     "question": ("stem", "options", "key", "answer", "explanation"),
     "presence": ("question",),
     "rating": ("question", "answer", "reference"),
+    "choice": ("question", "options"),
     "pairwise": ("question", "answers", "reference"),
 }
 """The fields of a body that a row shows, by form: the forms whose readings fit into a row."""
@@ -237,6 +238,8 @@ def _decision_columns(form: Form[Any, Any], bodies: Sequence[Any]) -> list[str]:
         return ["decision", *CHECKS, "reason", "comment"]
     if form.name == "pairwise":
         return ["choice", "reason", "comment"]
+    if form.name == "choice":
+        return ["choice", "comment"]
     named = [body.classes if form.name == "presence" else [d.name for d in body.dimensions] for body in bodies]
     return [*dict.fromkeys(name for some in named for name in some), "comment"]
 
@@ -271,6 +274,9 @@ def _payload(
     elif form.name == "rating":
         names = [dimension.name for dimension in opened.body.dimensions]
         given = {"scores": {name: _number(cells[name], file, row, name) for name in names if cells.get(name)}}
+    elif form.name == "choice":
+        said = cells.get("choice", "")
+        given = {"choice": next((name for name in opened.body.options if name.casefold() == said.casefold()), said)}
     else:
         given = {"choice": cells.get("choice", "").lower(), "reason": cells.get("reason", "")}
     return {name: value for name, value in given.items() if value}

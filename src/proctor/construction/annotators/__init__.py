@@ -6,14 +6,6 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators.decisions import (
-        Cells,
-        RecordDecision,
-        csv_of,
-        read_decisions,
-        read_rows,
-        table_of,
-    )
     from proctor.construction.annotators.detector import (
         DetectorNetwork,
         DetectorPlan,
@@ -41,7 +33,6 @@ if TYPE_CHECKING:
         clips_of,
         due_seconds,
         estimate_presence,
-        read_votes,
     )
     from proctor.construction.annotators.proposals import (
         ACCEPT,
@@ -58,6 +49,7 @@ if TYPE_CHECKING:
     )
     from proctor.construction.annotators.stages import (
         STAGES,
+        TO_REVIEW,
         Adjudication,
         AnnotatedRecord,
         Boxes,
@@ -72,18 +64,19 @@ if TYPE_CHECKING:
         pair_files,
         videos_of,
     )
+    from proctor.construction.annotators.tables import Cells, csv_of, read_rows, table_of
     from proctor.construction.annotators.tolerances import MeasuredTolerances, measured_tolerances, tolerance_lines
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
+    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "TO_REVIEW", "Adjudication",
     "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
     "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "MeasuredTolerances", "Presence",
-    "PresenceReport", "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison",
+    "PresenceReport", "PresenceVote", "Proposals", "TrackAgreement", "TrackComparison",
     "TrackDifference", "Tracks", "adjudicated", "agreement_of", "annotators_tolerances", "asked_back", "check_boxes",
     "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "csv_of", "due_seconds", "estimate_presence",
     "folds_of", "given_files", "held_out_detections", "measured_tolerances", "pair_files", "propose",
-    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "tolerance_lines",
+    "read_detections", "read_rows", "sure_score", "table_of", "tolerance_lines",
     "videos_of", "with_proposals",
 ]  # fmt: skip

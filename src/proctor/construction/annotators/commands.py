@@ -66,10 +66,9 @@ def proposals(
 ) -> PluginReport:
     """Propose corrections by a detector.
 
-    --table lists them with empty columns decision and by; --tracks writes the boxes with each proposal as a track of
-    its own. No box is changed.
+    --table lists them; --tracks writes the boxes with each proposal as a track of its own. No box is changed.
 
-    Example: proctor build proposals theatre --table theatre/sources/proposals.csv
+    Example: proctor build proposals theatre --table proposals.csv
     """
     report, made = run_to(folder, steps, annotators.Proposals(), (table, tracks))
     proposed = [one.proposal for one in made]
@@ -78,9 +77,8 @@ def proposals(
         for annotated_record in pipeline.records_of(pipeline.Project(folder), annotators.Boxes())
     ]
     report = _with_tracks(report, tracks, to, [annotators.with_proposals(annotation, proposed) for annotation in stand])
-    return with_table(
-        report, table, annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS, decided=True), len(made), "proposal"
-    )
+    text = annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS)
+    return with_table(report, table, text, len(made), "proposal")
 
 
 def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = TracksAs.CVAT) -> PluginReport:
@@ -97,15 +95,15 @@ def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = Tr
 def tracks(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
     """Compare the tracks of two annotators.
 
-    --table lists every difference with empty columns decision (a or b) and by, for a third person.
+    --table lists every difference, which a third person decides in a review.
 
-    Example: proctor build tracks theatre --table theatre/sources/differences.csv
+    Example: proctor build tracks theatre --table differences.csv
     """
     report, made = run_to(folder, steps, annotators.Tracks(), (table,))
     return with_table(
         report,
         table,
-        annotators.table_of([one.difference for one in made], annotators.DIFFERENCE_COLUMNS, decided=True),
+        annotators.table_of([one.difference for one in made], annotators.DIFFERENCE_COLUMNS),
         len(made),
         "difference",
     )

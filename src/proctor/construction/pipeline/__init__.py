@@ -10,6 +10,17 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.construction.pipeline.citations import mentioned, told_order, without_labels
     from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
+    from proctor.construction.pipeline.consensus import (
+        AGREED,
+        ConsensusLine,
+        ConsensusSettings,
+        ReviewedBody,
+        ReviewPart,
+        consensus_files,
+        read_consensus,
+        settled_lines,
+        waiting_for_readers,
+    )
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         ExportStage,
@@ -22,7 +33,10 @@ if TYPE_CHECKING:
         as_json,
         dealt_parts,
         lend_video,
+        made_by,
         nothing_stays,
+        reviewed_by,
+        unit_file,
     )
     from proctor.construction.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
     from proctor.construction.pipeline.questions import (
@@ -77,6 +91,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
+    "AGREED",
     "ALL",
     "DATASHEET",
     "FORBIDDEN",
@@ -86,6 +101,8 @@ __all__ = [
     "STEERING",
     "BrokenRule",
     "Call",
+    "ConsensusLine",
+    "ConsensusSettings",
     "DraftQuestion",
     "EventsStage",
     "ExportStage",
@@ -109,7 +126,9 @@ __all__ = [
     "RecordToReview",
     "Refused",
     "RepairStage",
+    "ReviewPart",
     "ReviewStage",
+    "ReviewedBody",
     "ScreenSettings",
     "ScreenStage",
     "SourceVideo",
@@ -129,6 +148,7 @@ __all__ = [
     "as_item",
     "as_json",
     "broken_rule",
+    "consensus_files",
     "content_words",
     "dealt_parts",
     "first_causes",
@@ -137,15 +157,19 @@ __all__ = [
     "history",
     "kind_of",
     "lend_video",
+    "made_by",
     "mentioned",
     "negations",
     "noted",
     "nothing_stays",
     "question_version",
+    "read_consensus",
     "records_of",
     "redo_record",
+    "reviewed_by",
     "run_stages",
     "run_to",
+    "settled_lines",
     "sides_and_numbers",
     "simulated_there",
     "stage_command",
@@ -153,8 +177,10 @@ __all__ = [
     "stages_of",
     "stands_out",
     "told_order",
+    "unit_file",
     "units_of",
     "video_seconds",
+    "waiting_for_readers",
     "with_table",
     "without_labels",
 ]  # fmt: skip

@@ -162,5 +162,4 @@ rationales = stage_command("rationales", "Write why frames stand in order", "pro
 refine = stage_command("refine", "Put rationales clearly", "proctor build refine skills")
 evidence = stage_command("evidence", "Check sentences on their frames", "proctor build evidence skills")
 
-physicians = stage_command("physicians", "Compare two physicians' readings", "proctor build physicians skills")
 consensus = stage_command("consensus", "Take what a review settled", "proctor build consensus skills")
