@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.judgements import Judgements
+
 from proctor.core import JudgementCache
 from proctor.judges import JUDGES
 from proctor.judges.dimensions import (
@@ -22,7 +24,6 @@ from proctor.judges.dimensions import (
 from proctor.models import ModelSpec
 from proctor.tasks.mediqa_eval import READER, SCHEME, dimensions
 from tests.support.faulty_server import FaultyServer
-from tests.support.judgements import Judgements
 
 ENGLISH = {
     "disagree_flag": 0,

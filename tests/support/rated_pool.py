@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.judgements import Judgements
+
 from proctor.core import generator
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.few_shot import (
@@ -24,7 +26,6 @@ from proctor.judges.dimensions.few_shot import (
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
-from tests.support.judgements import Judgements
 
 CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
 

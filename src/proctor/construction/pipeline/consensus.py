@@ -87,7 +87,7 @@ def settled_lines(
     }
     left = versions.keys() - found.keys()
     if left:
-        changed = len(left & {line.item for line in lines if line.body.origin != known.get(line.item)})
+        changed = len(left & {line.item for line in lines if line.payload is not None})
         since = f", {changed} of them changed since they were settled" if changed else ""
         raise WaitingError(
             f"{named}: {len(left)} of {count_of(len(versions), what)} to settle{since} ({_command(work, named)})"
