@@ -196,7 +196,7 @@ def test_an_answer_is_shown_with_its_rationale_and_what_a_method_kept(path: Path
     with sqlite3.connect(path) as connection:
         connection.execute("update answers set extra=?", (json.dumps(kept),))
     said = proctor("show", "toy", "q000", "--store", path, "--system", "looker", "--condition", "video").stdout
-    assert "  Rationale:\n    the pads lie bare\n" in said
+    assert "  Rationale: the pads lie bare\n" in said
     assert "  Kept with it: descriptions (--format json shows them, proctor export has them as extra)\n" in said
 
 

@@ -219,8 +219,7 @@ def _say_kept(answer: Answer) -> None:
     """The rationale, and what else a method kept with its answer."""
     rationale = answer.extra.get("rationale")
     if isinstance(rationale, str) and rationale and rationale not in answer.text:
-        say("  Rationale:")
-        say(_indented(_indented(rationale)))
+        say(_indented(f"Rationale: {rationale}"))
     if more := [
         name for name, kept in answer.extra.items() if name not in _OF_EVERY_CALL and kept not in (None, "", [], {})
     ]:

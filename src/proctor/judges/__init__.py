@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.judges.cached_model import CachedModel, as_said, several
+    from proctor.judges.cached_model import CachedModel, StoredReply, as_said, as_text, several
     from proctor.judges.documents import Chunking
     from proctor.judges.function import Ask, FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
@@ -61,7 +61,7 @@ __all__ = [
     "RATIONALE_METRICS", "RESOLVED", "RUBRIC", "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED",
     "VERDICT_METRICS", "VOTE_MISSING", "Ask", "CachedModel", "Chunking", "ErrorType", "FramesOf", "FunctionJudge",
     "IndexSettings", "JudgeFunction", "LinearRating", "Panel", "PartialScoresError", "PipelineFit", "SignalReader",
-    "Signals", "Verdict", "WithFallback", "as_said", "asked_metrics", "build_dimension_judge", "build_judge",
+    "Signals", "StoredReply", "Verdict", "WithFallback", "as_said", "as_text", "asked_metrics", "build_dimension_judge", "build_judge",
     "decided_by", "decided_scores", "decided_values", "default_folder", "fenced", "has_injection", "is_decided",
     "judge", "judge_in_file", "judge_prompt", "metrics_of_kind", "open_index", "rates_dimensions", "sanitize",
     "several", "suspicion", "verdict_scores",

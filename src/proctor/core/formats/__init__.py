@@ -22,6 +22,7 @@ from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.overlap import covered, iou, matching
 from proctor.core.formats.pattern import PatternFormat
 from proctor.core.formats.quantity import QuantityFormat
+from proctor.core.formats.rationales import rationale_in
 from proctor.core.formats.reply import declared_answers, gives_up, json_values
 from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
 from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
@@ -32,7 +33,7 @@ __all__ = [
     "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat",
     "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat", "ShortTextFormat",
     "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values",
-    "matching", "option_letters", "without_thoughts", "word_f1",
+    "matching", "option_letters", "rationale_in", "without_thoughts", "word_f1",
 ]  # fmt: skip
 
 AnswerFormat = Annotated[
