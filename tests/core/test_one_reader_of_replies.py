@@ -25,7 +25,6 @@ ALLOWED = {
     "models/provider.py": "the first words of a reply that is no completion, for the error",
     "models/speech.py": "JSON of a speech server's answer over HTTP",
     "models/vision.py": "what a child process found wrong with a network",
-    "models/weights.py": "a chat template, told from a word that it is tried on",
     "systems/model_system.py": "asks the readers of core.formats whether a reply corrects itself",
     "tasks/clinicalskillqa/project/rationales.py": "the spaces of a field, a checker's reason",
 }

@@ -474,7 +474,7 @@ def test_an_adjudicators_sheet_shows_both_readings_and_settles(engine: Engine, t
         (row,) = csv.DictReader(opened)
     assert row["item"] == "q000"
     first, second = row["readings"].splitlines()
-    assert (first.startswith("R0: decision: accept; "), first.endswith("(clear)")) == (True, True)
+    assert (first.startswith("Reader A (R0): decision: accept; "), first.endswith("(clear)")) == (True, True)
     assert "two options are right" in second
     filled(file, {"q000": {"comment": "seen again"}})
     with engine.begin() as connection, pytest.raises(InputError, match="row 2: not yet complete: "):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -180,8 +181,13 @@ def _differing(connection: Connection, account: int, opened: OpenItem) -> str:
         return ""
     some = others_readings(connection, account, opened.version)
     return "\n".join(
-        f"{one.pseudonym}: {_in_words(one.payload)}{f' ({one.comment})' if one.comment else ''}" for one in some
+        f"Reader {letter} ({one.pseudonym}): {_in_words(one.payload)}{f' ({one.comment})' if one.comment else ''}"
+        for letter, one in ((_letter(place), one) for place, one in enumerate(some))
     )
+
+
+def _letter(place: int) -> str:
+    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
 
 
 def _in_words(value: Any) -> str:
