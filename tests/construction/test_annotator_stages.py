@@ -16,6 +16,7 @@ from proctor.construction.files import read_annotations
 from proctor.core import InputError, write_whole
 from proctor.tasks.focus.builder import ask_focus
 from proctor.tasks.focus.plan import FocusPlan
+from proctor.web.forms import ChoiceBody
 from proctor.web.sources import items_of_project
 from tests.construction.annotators.test_detector import exported
 from tests.support.clock_video import ClockVideo, write_clock_video
@@ -284,7 +285,7 @@ def test_a_decision_on_another_proposal_does_not_count(project: Path) -> None:
     assert proctor("build", "proposals", project).returncode == 0
     (item,) = items_of_project(project, project, "choice", "corrections")
     assert (item.key, item.group) == ("op-0@6:c:misplaced", "op-0")
-    assert [(box["label"], box["x"]) for box in item.body["boxes"]] == [
+    assert [(box.label, box.x) for box in ChoiceBody.model_validate(item.body).boxes] == [
         ("now: Clip", round(90 / 320, 5)), ("proposed: Clip", round(115 / 320, 5))
     ]  # fmt: skip
     assert annotated(project, "choice", "corrections", {"anna": lambda *_: {"choice": "reject"}}) == 1
