@@ -111,7 +111,9 @@ class StudySettings(FrozenModel):
         if self.benchmark and self.form not in FROM_RUNS:
             raise ValueError(f"the form {' or '.join(FROM_RUNS)} is expected for answers to a benchmark")
         if self.project and self.form not in OF_PROJECTS:
-            raise ValueError(f"found the form {self.form!r}, expected {one_of(list(OF_PROJECTS), self.form)} for a project")
+            raise ValueError(
+                f"found the form {self.form!r}, expected {one_of(list(OF_PROJECTS), self.form)} for a project"
+            )
         if self.stage and not self.project:
             raise ValueError("a project is expected with a stage")
         return self
