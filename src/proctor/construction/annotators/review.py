@@ -19,7 +19,6 @@ from proctor.core import InputError, Region, content_hash
 
 PRESENCE_FORM, CHOICE_FORM = "presence", "choice"
 _AROUND_S = 2  # seconds of video before and after what is decided
-_MOST_PICTURES = 3
 
 Classes = tuple[str, ...]
 
@@ -127,7 +126,7 @@ def difference_to_review(
 ) -> RecordToReview:
     """A difference with the boxes of both annotators, at up to three of its seconds."""
     seconds = range(difference.first, difference.last + 1)
-    shown = sorted({seconds[round(part * (len(seconds) - 1))] for part in (0, 0.5, 1)})[:_MOST_PICTURES]
+    shown = sorted({seconds[round(part * (len(seconds) - 1))] for part in (0, 0.5, 1)})
     drawn = [
         box
         for second in shown

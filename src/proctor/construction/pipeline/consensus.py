@@ -32,7 +32,7 @@ class ConsensusLine(ReviewPart):
     readings differ and nobody has settled them) and `body`, and where they matter the `readings`. `by` is the
     adjudicator's pseudonym, "agreed", or "" where nothing is settled."""
 
-    item: str = Field(min_length=1, max_length=200)
+    item: str = Field(min_length=1, max_length=_LONGEST)
     version: int = Field(ge=1, strict=True)
     current: bool = Field(strict=True)
     by: str = Field(default="", max_length=80)
