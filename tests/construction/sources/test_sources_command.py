@@ -1,4 +1,4 @@
-"""`proctor build sources`: from videos to decisions to copies, through the program."""
+"""`proctor build table DIR sources`: from videos to decisions to copies, through the program."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def decide(folder: Path, decision: str, by: str = "A. Reviewer") -> list[dict[st
 
 def test_the_whole_way_from_videos_to_checked_copies(made: Path) -> None:
     before = hashes(made)
-    listed = proctor("build", "sources", made, "--format", "json")
+    listed = proctor("build", "table", made, "sources", "--format", "json")
     assert listed.returncode == 1, listed.stderr  # a person must decide
     told = json.loads(listed.stdout)
     assert [(one["id"], [flag for flag in one["flags"] if flag != "metadata"]) for one in told["sources"]] == [
@@ -91,13 +91,13 @@ def test_the_whole_way_from_videos_to_checked_copies(made: Path) -> None:
     assert page.count("<article>") == 6 + 5  # each proposal, and an overview of each source
     assert "undecided</span> · text" in page
 
-    early = proctor("build", "sources", made, "--apply")
+    early = proctor("build", "table", made, "sources", "--apply")
     assert early.returncode != 0
     assert "found 6 rows without a decision (first: v0, outside at 0 s), expected accept or reject" in early.stderr
     assert not (made / "sources" / "deidentified").exists()
 
     decide(made, "accept")
-    applied = proctor("build", "sources", made, "--apply", "--format", "json")
+    applied = proctor("build", "table", made, "sources", "--apply", "--format", "json")
     assert applied.returncode == 0, applied.stderr
     done = json.loads(applied.stdout)
     for one in done:
@@ -116,7 +116,7 @@ def test_the_whole_way_from_videos_to_checked_copies(made: Path) -> None:
     assert hashes(made) == before
 
     stamps = {one["source"]: (made / one["copy_path"]).stat().st_mtime_ns for one in done}
-    again = proctor("build", "sources", made, "--apply")
+    again = proctor("build", "table", made, "sources", "--apply")
     assert again.stdout.count("encoded before") == 5
     assert stamps == {name: (made / f"sources/deidentified/{name}.mp4").stat().st_mtime_ns for name in stamps}
 
@@ -142,7 +142,7 @@ def test_without_labels_nothing_is_looked_for_outside_and_duplicates_are_told(tm
     )
     (folder / "sources" / "a.mp4").symlink_to(short)
     (folder / "sources" / "b.mp4").write_bytes(short.read_bytes())
-    listed = proctor("build", "sources", folder, "--format", "json")
+    listed = proctor("build", "table", folder, "sources", "--format", "json")
     assert listed.returncode == 0, listed.stderr
     told = json.loads(listed.stdout)
     assert told["finder"] is None
@@ -150,9 +150,9 @@ def test_without_labels_nothing_is_looked_for_outside_and_duplicates_are_told(tm
     assert (first["like"], second["like"]) == (["b"], ["a"])
     assert {"no licence", "no provenance", "shows the same as another"} <= set(first["flags"])
     assert "no licence" not in second["flags"]
-    said = proctor("build", "sources", folder).stderr
+    said = proctor("build", "table", folder, "sources").stderr
     assert "no labels: pictures outside the body are not looked for" in said
-    assert proctor("build", "sources", folder, "--apply").stdout.count("copied") == 2
+    assert proctor("build", "table", folder, "sources", "--apply").stdout.count("copied") == 2
 
 
 @pytest.mark.parametrize(("kind", "until"), [("rexsonovqa", "transcript"), ("focus", "presence")])
@@ -210,7 +210,7 @@ def test_bad_input_is_one_line_and_leaves_no_copies(
     (folder / "sources" / "v.mp4").write_bytes(short.read_bytes())
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    said = proctor("build", "sources", folder, "--apply")
+    said = proctor("build", "table", folder, "sources", "--apply")
     assert said.returncode != 0
     assert fault in said.stderr
     assert "Traceback" not in said.stderr
