@@ -20,13 +20,14 @@ ALLOWED = {
     "construction/pipeline/screening.py": "what is kept of a reply, beside what the format reads of it",
     "interchange/inspect_logs.py": "the first words of an answer that can't be read, for the error in the log",
     "interchange/tasks.py": "the same, for the explanation of a score",
-    "judges/classifier/judge.py": "the spaces of a field, a picture's caption",
     "metrics/graded.py": "the first intervals of an answer that is read already",
     "models/provider.py": "the first words of a reply that is no completion, for the error",
     "models/speech.py": "JSON of a speech server's answer over HTTP",
     "models/vision.py": "what a child process found wrong with a network",
     "systems/model_system.py": "asks the readers of core.formats whether a reply corrects itself",
     "tasks/clinicalskillqa/project/rationales.py": "the spaces of a field, a checker's reason",
+    "tasks/mediqa_eval/methods/classifier/judge.py": "the spaces of a field, a picture's caption",
+    "testing/metric_checks.py": "the first words of an answer, for the name of a failed check",
 }
 """Modules that do so for something else than reading an answer, and what for."""
 
