@@ -22,7 +22,6 @@ import numpy as np
 from PIL import Image
 
 from proctor.construction import Annotation
-from proctor.construction.annotators.decisions import RecordDecision
 from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
 from proctor.construction.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
 from proctor.stats import Resampling, ratio, sums_interval
@@ -118,7 +117,7 @@ def main() -> None:
         video, decided = each.truth.video.id, {}
         for one, flag in zip(proposals, flags, strict=True):
             right = reproduces(one, flag, each.truth)
-            decided[one.id] = RecordDecision(one.id, ACCEPT if right else REJECT, "script")
+            decided[one.id] = ACCEPT if right else REJECT
             found_right += [(video, right, 1)] if flag in each.faults else []
         before.append((video, alike(each.truth, each.crowd), 1))
         after.append((video, alike(each.truth, corrected(each.crowd, proposals, decided)), 1))

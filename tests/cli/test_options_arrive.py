@@ -596,7 +596,12 @@ def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_command_has_a_way() -> None:
     """A new command is either gone through here or left out by name."""
-    left_out = {"demo", "new package", "store check", "media cache"}  # of these what they do is tested, option by option
+    left_out = {
+        "demo",
+        "new package",
+        "store check",
+        "media cache",
+    }  # of these what they do is tested, option by option
     found = {name for name, one in callbacks().items() if own(one)}
     assert found == {way.command for way in WAYS} | left_out
 

@@ -197,6 +197,23 @@ def test_an_item_is_shown_with_answers_scores_and_judgements(path: Path) -> None
     assert all(one["scores"] for one in found["runs"] if one["answer"]["status"] == "answered")
 
 
+def test_an_answer_is_shown_with_its_rationale_and_what_a_method_kept(path: Path) -> None:
+    kept = {
+        "rationale": "the pads lie bare",
+        "descriptions": {"A": "a hand"},
+        "cut_off": False,
+        "frames": 4,
+        "plan": [],
+    }
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("update answers set extra=?", (json.dumps(kept),))
+    said = proctor("show", "toy", "q000", "--store", path, "--system", "looker", "--condition", "video").stdout
+    assert "  Rationale: the pads lie bare\n" in said
+    assert "  Kept with it: descriptions (--format json shows them, proctor export has them as extra)\n" in said
+
+
 def test_failed_and_refused_answers_say_why(path: Path) -> None:
     assert "looker / video: failed" in proctor("show", "toy", "q003", "--store", path).stdout
     assert "guesser / video: refused" in proctor("show", "toy", "q006", "--store", path).stdout

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from proctor.construction import AnnotatedBox, AnnotatedMoment, Annotation, Sighting
-from proctor.construction.annotators import DIFFERENCE_COLUMNS, table_of
-from proctor.construction.annotators.decisions import RecordDecision, read_decisions
-from proctor.construction.annotators.pairs import CHOICES, TrackComparison, adjudicated, agreement_of, compare_tracks
-from proctor.core import InputError
+from proctor.construction.annotators.pairs import TrackComparison, adjudicated, agreement_of, compare_tracks
+from proctor.construction.annotators.review import difference_to_review
+from proctor.core import InputError, Region
+from proctor.web.forms import ChoiceBody
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, VIDEO, track
 
@@ -24,8 +22,8 @@ def of(*sightings: Sighting, moments: tuple[AnnotatedMoment, ...] = ()) -> Annot
     return Annotation(video=VIDEO, sightings=sightings, moments=moments)
 
 
-def all_of(comparison: TrackComparison, choice: str) -> dict[str, RecordDecision]:
-    return {one.id: RecordDecision(one.id, choice, "surgeon") for one in comparison.differences}
+def all_of(comparison: TrackComparison, choice: str) -> dict[str, str]:
+    return {one.id: choice for one in comparison.differences}
 
 
 def test_the_same_tracks_agree_under_other_names() -> None:
@@ -98,7 +96,7 @@ def test_every_kind_of_difference_and_what_deciding_for_b_makes_of_it() -> None:
     assert undecided == []
     assert compare_tracks(merged, b).differences == ()
     assert {one.instance for one in merged.sightings} == {"n"}
-    one = {found.differences[1].id: RecordDecision(found.differences[1].id, "b", "surgeon")}
+    one = {found.differences[1].id: "b"}
     merged, undecided = adjudicated(a, b, found, one)
     assert len(undecided) == 4
     assert said(compare_tracks(merged, b)) == [each for each in said(found) if each[2] != "place"]
@@ -166,17 +164,32 @@ def test_a_surgeon_who_knows_brings_back_the_truth() -> None:
     assert agreement.classes.value == 1
 
 
-def test_differences_are_decided_in_a_table(tmp_path: Path) -> None:
+def test_differences_as_items_of_a_review() -> None:
     a, b = of(*track("c1", "Clip", 0, 3)), of(*track("c1", "Needle", 0, 3))
     found = compare_tracks(a, b)
-    lines = table_of(found.differences, DIFFERENCE_COLUMNS, decided=True).splitlines()
-    assert lines[0] == "id,video,first,last,kind,a,b,detail,decision,by"
-    assert lines[1] == "v@0-2:class:c1|c1,v,0,2,class,c1,c1,Clip | Needle,,"
-    file = tmp_path / "differences.csv"
-    file.write_text(f"{lines[0]}\n{lines[1][:-1]}b,Dr Ada\n", encoding="utf-8")
-    merged, undecided = adjudicated(a, b, found, read_decisions(file, found.differences, CHOICES))
+    item = difference_to_review(found.differences[0], a, b, None)
+    assert (item.key, item.source, item.start, item.end) == ("v@0-2:class:c1|c1", "v", 0.0, 5.0)
+    body = ChoiceBody.model_validate(item.body)
+    assert body.question == "class, 0 s to 2 s (a: c1, b: c1): Clip | Needle"
+    assert body.options == ("a", "b")
+    assert [(box.time, box.label) for box in body.boxes] == [
+        (time, label) for time in (0, 1, 2) for label in ("a: Clip", "b: Needle")
+    ]
+    merged, undecided = adjudicated(a, b, found, {item.key: "b"})
     assert undecided == []
     assert merged.classes == ("Needle",)
+
+
+def test_boxes_are_drawn_in_the_part_of_the_picture_that_is_shown() -> None:
+    wide, high = VIDEO.width, VIDEO.height
+    box = AnnotatedBox(x=0.5 * wide, y=0.25 * high, width=0.5 * wide, height=0.25 * high)
+    a = of(Sighting(second=1, instance="n", class_name="Needle", box=box))
+    (difference,) = compare_tracks(a, of()).differences
+    right = Region(x=0.5, y=0.5, width=0.25, height=0.5)
+    assert "boxes" not in difference_to_review(difference, a, of(), right).body  # above what is shown
+    lower = Region(x=0.25, y=0.25, width=0.5, height=0.5)
+    (shown,) = ChoiceBody.model_validate(difference_to_review(difference, a, of(), lower).body).boxes
+    assert (shown.x, shown.y, shown.width, shown.height) == (0.5, 0.0, 0.5, 0.5)
 
 
 def test_two_videos_and_an_instance_in_two_places_are_refused() -> None:

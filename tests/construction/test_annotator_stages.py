@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
-from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting, complete
+from proctor.construction import OBJECTS, AnnotatedBox, AnnotatedVideo, Annotation, Sighting, complete
 from proctor.construction.annotators.pairs import compare_tracks
 from proctor.construction.files import read_annotations
-from proctor.core import write_whole
+from proctor.core import InputError, write_whole
 from proctor.tasks.focus.builder import ask_focus
 from proctor.tasks.focus.plan import FocusPlan
+from proctor.web.forms import ChoiceBody
+from proctor.web.sources import items_of_project
 from tests.construction.annotators.test_detector import exported
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.program import proctor
+from tests.support.reviewers import Rule, annotated
 
 VIDEOS = ("op-0", "op-1", "op-2", "op-3")
 SECONDS = 10
+CLASSES = tuple(OBJECTS)
 
 
 def truth(video: str) -> Annotation:
@@ -52,15 +56,6 @@ def changed(one: Annotation, **names: str) -> Annotation:
     )
 
 
-def filled_in(table: Path, decision: str) -> None:
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    with table.open("w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(row | {"decision": decision, "by": "Dr Ada"} for row in rows)
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "theatre"
@@ -79,7 +74,7 @@ def corrected_by_cvat(project: Path, tmp_path: Path) -> None:
     """Decides by the files of CVAT in `cvat`, and writes what comes of it into `by-cvat`."""
     before = (project / "project.yaml").read_text()
     settings = yaml.safe_load(before)
-    settings["stages"]["corrections"] = {"decisions": "sources/cvat"}
+    settings["stages"]["corrections"] = {"cvat": "sources/cvat"}
     (project / "project.yaml").write_text(yaml.safe_dump(settings))
     for file in (tmp_path / "cvat").iterdir():
         decided = file.read_text().replace('"decision">open', '"decision">accept').replace('"by">nobody', '"by">Ada')
@@ -93,22 +88,20 @@ def corrected_by_cvat(project: Path, tmp_path: Path) -> None:
 
 def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None:
     sources = project / "sources"
-    first = proctor("build", "table", project, "presence", "--out", tmp_path / "clips.csv")
+    first = proctor("build", "run", project, "--until", "presence")
     assert first.returncode == 1
-    assert "votes in sources/votes.csv (columns clip, annotator, class, present)" in first.stderr
-    assert (tmp_path / "clips.csv").read_text().splitlines()[1:3] == ["op-0@0,,,,", "op-0@5,,,,"]
-    rows = [
-        f"{video}@{start},{who},{kind},{'yes' if (kind == 'Clip' or start == 0) != (who == 'foe') else 'no'}"
-        for video in VIDEOS for start in (0, 5) for kind in ("Clip", "Needle", "Mesh")
-        for who in ("ada", "bob", "cyd") if kind != "Mesh"
-    ]  # fmt: skip
-    rows += [f"{video}@{start},{who},Mesh,no" for video in VIDEOS for start in (0, 5) for who in ("ada", "bob", "cyd")]
-    (sources / "votes.csv").write_text("\n".join(["clip,annotator,class,present", *rows]) + "\n", encoding="utf-8")
+    assert "presence waits: sources/presence.jsonl: 8 clips to read (proctor review export REVIEW STUDY" in first.stderr
+
+    def seen(key: str, body: Any) -> dict[str, Any]:
+        assert body.classes == CLASSES
+        return {"present": ["Clip", "Needle"] if key.endswith("@0") else ["Clip"]}
+
+    assert annotated(project, "presence", "presence", {"anna": seen, "ben": seen, "rita": seen}) == 24
     said = proctor("build", "table", project, "boxes", "--out", tmp_path / "seconds.csv")
     assert "boxes in sources/boxes: 12 clips with a class that is present" in said.stderr
     assert (tmp_path / "seconds.csv").read_text().splitlines()[1] == 'op-0,0,"Clip, Needle"'
     status = proctor("build", "status", project).stdout
-    assert "ada: 24 votes, sensitivity 0.9" in status
+    assert "R0: 80 votes, sensitivity 0.9" in status
 
     # one box is missing, one has another class, one lies beside the thing
     crowd = [truth(video) for video in VIDEOS]
@@ -126,19 +119,19 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
         for each in crowd for one in each.sightings if one.box
     ]  # fmt: skip
     (sources / "detections.csv").write_text("\n".join(found) + "\n", encoding="utf-8")
-    table = sources / "proposals.csv"
-    said = proctor("build", "table", project, "proposals", "--out", table, "--tracks", tmp_path / "cvat")
+    said = proctor("build", "table", project, "proposals", "--tracks", tmp_path / "cvat")
     assert said.returncode == 0, said.stderr
-    assert f"3 proposals in {table}" in said.stdout
+    assert f"4 files in {tmp_path / 'cvat'}" in said.stdout
     assert sorted(one.name for one in (tmp_path / "cvat").iterdir()) == [f"{video}.xml" for video in VIDEOS]
-    again = proctor("build", "table", project, "proposals", "--out", table)
+    again = proctor("build", "table", project, "proposals", "--tracks", tmp_path / "cvat")
     assert "found something there already" in again.stderr
 
     waits = proctor("build", "run", project, "--until", "corrections")
     assert waits.returncode == 1
-    assert "3 proposals to decide in sources/proposals.csv (columns id, decision, by)" in waits.stderr
+    assert "sources/corrections.jsonl: 3 of 3 proposals to settle (proctor review export" in waits.stderr
     corrected_by_cvat(project, tmp_path)
-    filled_in(table, "accept")
+    accept: dict[str, Rule] = {"anna": lambda *_: {"choice": "accept"}}
+    assert annotated(project, "choice", "corrections", accept) == 3
     said = proctor("build", "table", project, "corrections", "--tracks", tmp_path / "corrected", "--to", "json")
     assert said.returncode == 0, said.stderr
     for one, same in zip(read_annotations([tmp_path / "corrected"]), crowd, strict=True):
@@ -151,15 +144,14 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
     other = [changed(one, n="needle", c="clip") for one in crowd]
     other[1] = Annotation(video=other[1].video, sightings=tuple(one for one in other[1].sightings if one.second != 4))
     written(sources / "tracks-b", other)
-    table = sources / "differences.csv"
-    said = proctor("build", "table", project, "tracks", "--out", table)
-    assert said.returncode == 0, said.stderr
-    assert len(table.read_text().splitlines()) == 3
-    assert (
-        "2 differences to decide in sources/differences.csv"
-        in proctor("build", "run", project, "--until", "adjudication").stderr
-    )
-    filled_in(table, "a")
+    assert proctor("build", "run", project, "--until", "tracks").returncode == 0
+    assert [one.key for one in items_of_project(project, project, "choice", "adjudication")] == [
+        "op-1@4-4:only-a:c|-",
+        "op-1@4-4:only-a:n|-",
+    ]
+    waits = proctor("build", "run", project, "--until", "adjudication")
+    assert "sources/adjudication.jsonl: 2 of 2 differences to settle (proctor review export" in waits.stderr
+    assert annotated(project, "choice", "adjudication", {"anna": lambda *_: {"choice": "a"}}) == 2
     said = proctor("build", "table", project, "adjudication", "--tracks", tmp_path / "final")
     assert said.returncode == 0, said.stderr
     assert read_annotations([tmp_path / "final"]) == crowd
@@ -201,34 +193,121 @@ def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
     assert f"Asked {asked}: {asked} answered" in done.stdout
 
 
+def clip(name: str, **changes: Any) -> dict[str, Any]:
+    """A line of `--what consensus` on a clip, that two readers read."""
+    readings = [{"reader": reader, "payload": {"present": ["Clip"]}} for reader in ("R0", "R1")]
+    line = {"form": "presence", "item": name, "version": 1, "current": True, "by": "agreed", "readings": readings}
+    return line | {"payload": {"present": ["Clip"]}, "body": {"classes": ["Clip"]}} | changes
+
+
+def clips_read(project: Path, lines: list[dict[str, Any]]) -> None:
+    (project / "sources" / "presence.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("line", "said"),
     [
-        (
-            "votes.csv",
-            "clip,annotator,class,present\nother@0,a,Clip,yes\n",
-            "found 'other@0', expected VIDEO@START with",
-        ),
-        ("votes.csv", "clip,annotator,class,present\nop-0@1,a,Clip,yes\n", "a start that is a multiple of 5 s"),
-        (
-            "votes.csv",
-            "clip,annotator,class,present\nop-0@0,a,Clip,yes\nop-0@500,a,Clip,yes\n",
-            "votes.csv: column 'clip': found 'op-0@500', expected op-0@",
-        ),
-        ("votes.csv", "clip,annotator,class\nop-0@0,a,Clip\n", "no column 'present'"),
+        (clip("other@0"), "presence.jsonl: item: found 'other@0', expected VIDEO@START with the id of a source: op-0"),
+        (clip("op-0@1"), "found 'op-0@1', expected a start that is a multiple of 5 s, op-0@5 at most: the video lasts"),
+        (clip("op-0@500"), "found 'op-0@500', expected a start"),
+        (clip("op-0@05"), "found 'op-0@05', expected a start"),
+        (clip("op-0@0", form="boxes"), "line 1, field 'form': found 'boxes', expected 'presence'"),
+        (clip("op-0@0", readings=[{"reader": "", "payload": {}}]), "line 1, field 'readings.0.reader'"),
+        (clip("op-0@0", body={"classes": []}), "line 1, field 'body.classes'"),
     ],
 )
-def test_what_people_deliver_is_checked(project: Path, file: str, content: str, said: str) -> None:
-    (project / "sources" / file).write_text(content, encoding="utf-8")
+def test_what_people_deliver_is_checked(project: Path, line: dict[str, Any], said: str) -> None:
+    clips_read(project, [line])
     ended = proctor("build", "run", project, "--until", "presence")
     assert ended.returncode == 1
     assert said in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("classes", "said"), [(["Clip", "clip"], "each class once is expected"), ([], "stages: presence, field 'classes'")]
+)
+def test_classes_that_nobody_can_look_for_are_told(project: Path, classes: list[str], said: str) -> None:
+    content = yaml.safe_load((project / "project.yaml").read_text())
+    content["stages"]["presence"] = {"classes": classes}
+    (project / "project.yaml").write_text(yaml.safe_dump(content))
+    assert said in proctor("build", "run", project, "--until", "presence").stderr
+
+
+def test_a_clip_that_is_in_doubt_is_read_by_one_more(project: Path) -> None:
+    content = yaml.safe_load((project / "project.yaml").read_text())
+    content["stages"]["presence"] = {"classes": ["Clip"]}
+    (project / "project.yaml").write_text(yaml.safe_dump(content))
+
+    def at_first(key: str, _: Any) -> dict[str, Any]:
+        return {"present": ["Clip"]} if key.endswith("@0") else {"nothing": True}
+
+    def other(key: str, body: Any) -> dict[str, Any]:
+        return {"present": ["Clip"]} if key == "op-1@5" else at_first(key, body)
+
+    two: dict[str, Rule] = {"anna": at_first, "ben": other}
+    assert annotated(project, "presence", "presence", two) == 16
+    assert proctor("build", "run", project, "--until", "presence").returncode == 0
+    assert [one["id"] for one in units(project) if one["flags"]] == ["op-1@5:Clip"]
+    assert annotated(project, "presence", "presence", two) == 0  # nobody of the plan is left for it
+    three = two | {"rita": at_first}
+    assert annotated(project, "presence", "presence", three, 2) == 1
+    assert annotated(project, "presence", "presence", three, 2) == 0
+    lines = [json.loads(line) for line in (project / "sources" / "presence.jsonl").read_text().splitlines()]
+    assert {one["item"]: len(one["readings"]) for one in lines if len(one["readings"]) > 2} == {"op-1@5": 3}
+    assert [one["item"] for one in lines if one["payload"] is None] == ["op-1@5"]
+    assert proctor("build", "run", project, "--until", "presence").returncode == 0
+    assert [one["read_by"] for one in units(project) if one["id"] == "op-1@5:Clip"] == [3]
+
+
+def units(project: Path) -> list[dict[str, Any]]:
+    records = json.loads((project / "work" / "presence" / "all.json").read_text())["records"]
+    assert isinstance(records, list)
+    return records
+
+
+def test_what_an_adjudicator_settled_is_decided(project: Path) -> None:
+    differ = [{"reader": "R0", "payload": {"present": ["Clip"]}}, {"reader": "R1", "payload": {"nothing": True}}]
+    lines = [clip(f"{video}@{start}") for video in VIDEOS for start in (0, 5)]
+    open_one = lines[0] | {"by": "", "payload": None, "readings": differ}
+    clips_read(project, [open_one, *lines[1:]])
+    assert proctor("build", "run", project, "--until", "presence").returncode == 0
+    first = units(project)[0]
+    assert (first["id"], first["present"], first["flags"], first["read_by"]) == (
+        "op-0@0:Clip", None, ["another vote"], 2
+    )  # fmt: skip
+    clips_read(project, [open_one | {"by": "R3", "payload": {"nothing": True}}, *lines[1:]])
+    assert proctor("build", "run", project, "--until", "presence").returncode == 0
+    first = units(project)[0]
+    assert (first["present"], first["flags"], first["clip"]["probability"]) == (False, [], 0.0)
+
+
+def test_a_decision_on_another_proposal_does_not_count(project: Path) -> None:
+    clips_read(project, [clip(f"{video}@{start}") for video in VIDEOS for start in (0, 5)])
+    written(project / "sources" / "boxes", [truth(video) for video in VIDEOS])
+    head = "video,second,class,x,y,width,height,score\n"
+    boxes = project / "sources" / "detections.csv"
+    boxes.write_text(f"{head}op-0,6,Clip,115,20,30,30,0.9\n")
+    assert proctor("build", "run", project, "--until", "proposals").returncode == 0
+    (item,) = items_of_project(project, project, "choice", "corrections")
+    assert (item.key, item.group) == ("op-0@6:c:misplaced", "op-0")
+    assert [(box.label, box.x) for box in ChoiceBody.model_validate(item.body).boxes] == [
+        ("now: Clip", round(90 / 320, 5)), ("proposed: Clip", round(115 / 320, 5))
+    ]  # fmt: skip
+    assert annotated(project, "choice", "corrections", {"anna": lambda *_: {"choice": "reject"}}) == 1
+    assert proctor("build", "run", project, "--until", "corrections").returncode == 0
+    boxes.write_text(f"{head}op-0,6,Clip,116,20,30,30,0.9\n")
+    waits = proctor("build", "run", project, "--until", "corrections")
+    assert "1 of 1 proposal to settle, 1 of them changed since they were settled" in waits.stderr
+    with pytest.raises(InputError, match=r"stage: found no stage, expected .*corrections.*adjudication"):
+        items_of_project(project, project, "choice")
+    with pytest.raises(InputError, match="expected form: presence or choice, for a project of kind focus"):
+        items_of_project(project, project, "question")
+    assert items_of_project(project, project, "choice", "adjudication") == []  # the stage was not run
+
+
 @pytest.mark.parametrize("source", ["network", "training"])
 def test_detections_come_from_the_projects_videos(project: Path, source: str) -> None:
-    rows = [f"{video}@{start},{who},Clip,yes" for video in VIDEOS for start in (0, 5) for who in ("ada", "bob")]
-    (project / "sources" / "votes.csv").write_text("\n".join(["clip,annotator,class,present", *rows]) + "\n")
+    clips_read(project, [clip(f"{video}@{start}") for video in VIDEOS for start in (0, 5)])
     written(project / "sources" / "boxes", [truth(video) for video in VIDEOS])
     settings: dict[str, object] = {"folds": 2, "steps": 1, "batch": 1, "width": 64, "height": 32}
     if source == "network":

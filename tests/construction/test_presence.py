@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from proctor.construction.annotators.presence import PresenceVote, clips_of, estimate_presence, read_votes
+from proctor.construction.annotators.presence import PresenceVote, clip_start, clips_of, estimate_presence
 from proctor.core import InputError
 from proctor.stats import Resampling
 
@@ -35,63 +34,33 @@ def simulated(
     return votes, truth
 
 
-def written(folder: Path, text: str) -> Path:
-    file = folder / "votes.csv"
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def test_a_table_is_read(tmp_path: Path) -> None:
-    file = written(tmp_path, "clip;annotator;class;present\nop@2@15;ada;Needle;yes\nop@2@20;ada;Needle;0\n")
-    assert read_votes(file) == [
-        PresenceVote("op@2", 15, "Needle", "ada", True),
-        PresenceVote("op@2", 20, "Needle", "ada", False),
-    ]
-
-
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("name", "said"),
     [
-        ("sim-000,ada,Needle,yes", "row 3, column 'clip': found 'sim-000', expected VIDEO@START, as in sim-000@15"),
-        ("v@7,ada,Needle,yes", "row 3, column 'clip': found 'v@7', expected a start that is a multiple of 5 s"),
-        ("v@-5,ada,Needle,yes", "row 3, column 'clip': found 'v@-5', expected VIDEO@START, as in sim-000@15"),
-        ("v@٥,ada,Needle,yes", "row 3, column 'clip': found 'v@٥', expected VIDEO@START, as in sim-000@15"),
-        ("v@5,,Needle,yes", "row 3, column 'annotator': found nothing, expected a name on one line"),
-        ("v@5,ada,Needle,perhaps", "found 'perhaps', expected one of yes, true, 1, no, false, 0"),
-        ("v@0,ada,needle,no", "row 3, column 'annotator': found 'ada' again, expected one vote; row 2 has it"),
+        ("sim-000", "item: found 'sim-000', expected VIDEO@START with the id of a source: op@2, v"),
+        ("w@5", "item: found 'w@5', expected VIDEO@START"),
+        ("v@7", "item: found 'v@7', expected a start that is a multiple of 5 s, v@10 at most: the video lasts 12.0 s"),
+        ("v@-5", "item: found 'v@-5', expected a start"),
+        ("v@٥", "item: found 'v@٥', expected a start"),
+        ("v@15", "item: found 'v@15', expected a start"),
     ],
 )
-def test_a_bad_row_is_located(tmp_path: Path, row: str, said: str) -> None:
-    file = written(tmp_path, f"clip,annotator,class,present\nv@0,ada,Needle,yes\n{row}\n")
+def test_a_clip_that_no_video_has_is_told(name: str, said: str) -> None:
+    videos = {"v": 12.0, "op@2": 20.0}
+    assert clip_start("op@2@15", videos) == ("op@2", 15)
     with pytest.raises(InputError) as error:
-        read_votes(file)
-    assert str(error.value).startswith(str(file))
+        clip_start(name, videos)
     assert said in str(error.value)
 
 
-def test_a_class_that_two_people_spell_differently_is_one(tmp_path: Path) -> None:
-    file = tmp_path / "votes.csv"
-    rows = ["v@0,ada,needle,yes", "v@0,bob,Needle,yes", "v@0,cyd,NEEDLE,no", "v@5,ada,Wundhaken,no"]
-    file.write_text("\n".join(["clip,annotator,class,present", *rows, "v@5,bob,wundhaken,yes"]) + "\n")
-    assert [one.class_name for one in read_votes(file)] == ["needle"] * 3 + ["Wundhaken"] * 2
-
-
-def test_all_faults_come_at_once(tmp_path: Path) -> None:
-    rows = "".join(f"v@{5 * k},ada,Needle,{'maybe' if k % 2 else 'yes'}\n" for k in range(10))
-    file = written(tmp_path, f"clip,annotator,class,present\n{rows}x,ada,Needle,yes\n")
-    with pytest.raises(InputError, match="found 6 faults") as error:
-        read_votes(file)
-    notes = error.value.__notes__
-    assert len(notes) == 2
-    expected = "one of yes, true, 1, no, false, 0"
-    assert notes[0].startswith(f"{file}: column 'present': 5 times: found 'maybe', expected {expected}")
-    assert notes[1].endswith("row 12, column 'clip': found 'x', expected VIDEO@START, as in sim-000@15")
-
-
-@pytest.mark.parametrize("text", ["", "clip,annotator,class\nv@0,ada,Needle\n", "clip,annotator,class,present\n"])
-def test_a_table_without_votes_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match=r"votes\.csv"):
-        read_votes(written(tmp_path, text))
+def test_what_an_adjudicator_settled_is_no_estimate() -> None:
+    votes, _ = simulated(1, GOOD)
+    due = estimate_presence(votes, plan=PLAN).due[0]
+    key = (due.video, due.start, due.class_name)
+    for there in (True, False):
+        report = estimate_presence(votes, settled={key: there}, plan=PLAN)
+        (one,) = [one for one in report.clips if (one.video, one.start, one.class_name) == key]
+        assert (one.present, one.why, one.entropy, one.votes) == (there, "", 0.0, due.votes)
 
 
 def test_decisions_and_the_votes_that_are_due() -> None:

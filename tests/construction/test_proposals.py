@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from proctor.construction import AnnotatedBox, Annotation, ReadDefaults, Sighting
-from proctor.construction.annotators import PROPOSAL_COLUMNS, table_of, with_proposals
-from proctor.construction.annotators.decisions import RecordDecision, read_decisions
+from proctor.construction.annotators import csv_of, with_proposals
 from proctor.construction.annotators.proposals import (
     ACCEPT,
     REJECT,
@@ -118,7 +116,7 @@ def test_planted_faults_are_found_and_accepting_them_gives_the_truth() -> None:
     for each in some:
         own = proposed[each.truth.video.id]
         right = {one.id for one, flag in zip(own, flags_of(own, each.truth), strict=True) if flag in each.faults}
-        decisions = {one.id: RecordDecision(one.id, ACCEPT if one.id in right else REJECT, "script") for one in own}
+        decisions = {one.id: ACCEPT if one.id in right else REJECT for one in own}
         assert alike(each.truth, each.crowd) < 0.9
         assert alike(each.truth, corrected(each.crowd, own, decisions)) > 0.97
 
@@ -127,58 +125,30 @@ def test_a_perfect_detector_restores_everything() -> None:
     each = planted(drawn(9, "d9")[0], 9)
     own = propose(each.crowd, detector(each.truth, 0, miss=0, false=0, beside=0), 0.5)
     assert set(flags_of(own, each.truth)) == each.faults
-    assert alike(each.truth, corrected(each.crowd, own, {o.id: RecordDecision(o.id, ACCEPT, "x") for o in own})) == 1.0
+    assert alike(each.truth, corrected(each.crowd, own, dict.fromkeys((one.id for one in own), ACCEPT))) == 1.0
 
 
-def test_nothing_is_changed_by_itself(tmp_path: Path) -> None:
+def test_nothing_is_changed_by_itself() -> None:
     each = faults_of(range(1))[0]
     own = propose(each.crowd, detector(each.truth, 1), 0.5)
-    file = tmp_path / "proposals.csv"
-    file.write_text(table_of(own, PROPOSAL_COLUMNS, decided=True), encoding="utf-8")
-    decisions = read_decisions(file, own, (ACCEPT, REJECT))
-    assert decisions == {}
-    assert corrected(each.crowd, own, decisions) == each.crowd
+    assert corrected(each.crowd, own, {}) == each.crowd
+    assert corrected(each.crowd, own, dict.fromkeys((one.id for one in own), REJECT)) == each.crowd
 
 
-def test_a_table_of_decisions(tmp_path: Path) -> None:
+def test_an_accepted_proposal_fits_the_box_that_it_was_made_for() -> None:
     own = one_of([sighting(1, "c", "Clip")], [seen(1, "Needle"), seen(2, "Sponge", x=50)])
-    lines = table_of(own, PROPOSAL_COLUMNS, decided=True).splitlines()
-    assert lines[0].endswith(",score,reason,decision,by")
-    file = tmp_path / "proposals.csv"
-    file.write_text("\n".join([lines[0], lines[1][:-1] + "accept,Dr Ada", lines[2]]) + "\n", encoding="utf-8")
-    decisions = read_decisions(file, own, (ACCEPT, REJECT))
-    assert decisions == {own[0].id: RecordDecision(own[0].id, "accept", "Dr Ada")}
     before = Annotation(video=VIDEO, sightings=(sighting(1, "c", "Clip"),))
+    decisions = {own[0].id: ACCEPT}
     assert corrected(before, own, decisions).sightings == (sighting(1, "c", "Needle"),)
     with pytest.raises(InputError, match="found a box of a Needle, expected the box of a Clip: propose again"):
         corrected(corrected(before, own, decisions), own, decisions)
-    file.write_text(
-        "id,decision,by\nother,accept,a\n" + f"{own[0].id},maybe,\n{own[0].id},reject,x\n", encoding="utf-8"
-    )
-    with pytest.raises(InputError, match="found 4 faults") as error:
-        read_decisions(file, own, (ACCEPT, REJECT))
-    assert "row 3, column 'decision': found 'maybe', expected one of accept, reject" in "\n".join(error.value.__notes__)
 
 
-def test_no_cell_of_a_table_to_fill_in_is_a_formula(tmp_path: Path) -> None:
-    @dataclass
-    class Row:
-        id: str
-        kind: str
-        score: float | None
-
-    rows = [Row("=1+1", "-Clip", -0.5), Row("@v", "\tx", None), Row("'=a", "it's", 1.0)]
-    text = table_of(rows, ("id", "kind", "score"), decided=True)
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    rows = [("=1+1", "-Clip", -0.5), ("@v", "\tx", None), ("'=a", "it's", 1.0)]
+    text = csv_of(("id", "kind", "score"), rows)
     cells = list(csv.reader(text.splitlines()))
-    assert cells[1:] == [
-        ["'=1+1", "'-Clip", "-0.5", "", ""],
-        ["'@v", "'\tx", "", "", ""],
-        ["''=a", "it's", "1", "", ""],
-    ]
-    file = tmp_path / "filled.csv"
-    file.write_text(text.replace("-0.5,,", "-0.5,accept,Ada").replace("1,,", "1,reject,Ada"), encoding="utf-8")
-    found = read_decisions(file, rows, (ACCEPT, REJECT))
-    assert {name: one.choice for name, one in found.items()} == {"=1+1": ACCEPT, "'=a": REJECT}
+    assert cells[1:] == [["'=1+1", "'-Clip", "-0.5"], ["'@v", "'\tx", ""], ["''=a", "it's", "1"]]
 
 
 def test_cvat_shows_proposals_and_brings_decisions_back() -> None:
@@ -194,7 +164,7 @@ def test_cvat_shows_proposals_and_brings_decisions_back() -> None:
     )
     kept, decisions = asked_back(read_cvat(Path("v.xml"), changed.encode(), ReadDefaults()))
     assert kept == before
-    assert decisions == {own[1].id: RecordDecision(own[1].id, "accept", "Ada")}
+    assert decisions == {own[1].id: ACCEPT}
     nobody = read_cvat(Path("v.xml"), text.replace('"decision">open', '"decision">accept', 1).encode(), ReadDefaults())
     with pytest.raises(InputError, match="found decision 'accept' by 'nobody'"):
         asked_back(nobody)

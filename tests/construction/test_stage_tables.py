@@ -20,6 +20,7 @@ def project(tmp_path: Path) -> Path:
     [
         (("presence",), "Nothing to write. Give --out FILE for a table, --tracks FOLDER for boxes, or both."),
         (("corrections", "--out", "c.csv"), "The stage corrections has no table for people. Leave --out out."),
+        (("presence", "--out", "p.csv"), "The stage presence has no table for people. Leave --out out."),
         (("tracks", "--tracks", "t"), "The stage tracks has no tracks. Leave --tracks out."),
         (("presence", "--apply"), "--apply writes copies of sources. Leave it out."),
         (("sources", "--out", "s.csv"), "The table of sources is sources/decisions.csv."),
@@ -32,9 +33,9 @@ def test_what_a_stage_does_not_have_is_said(project: Path, words: tuple[str, ...
 
 
 def test_what_is_there_is_not_written_over(project: Path) -> None:
-    file = project / "votes.csv"
+    file = project / "seconds.csv"
     file.write_text("mine")
-    done = proctor("build", "table", project, "presence", "--out", file)
+    done = proctor("build", "table", project, "boxes", "--out", file)
     assert (done.returncode, file.read_text()) == (1, "mine")
     assert "something there already" in done.stderr
 

@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from proctor.core import ConfigurationError
+from proctor.core.errors import need_extra
 from proctor.interchange import every_eval_ever
 from proctor.media import Redaction, find_text
 from proctor.media.mp4 import redact
@@ -101,3 +103,10 @@ def test_what_a_challenge_needs_is_named(module: str, user: str, what: str) -> N
         done.stdout
         == f"ConfigurationError: {what} needs the extra 'challenge': pip install 'proctor-eval[challenge]'\n"
     )
+
+
+def test_a_module_that_another_thread_is_importing_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "half_imported", ModuleType("half_imported"))  # as OpenCV: no spec meanwhile
+    need_extra("vision", "seriation", "half_imported")
+    with pytest.raises(ConfigurationError, match="seriation needs the extra 'vision'"):
+        need_extra("vision", "seriation", "never_imported")

@@ -30,7 +30,7 @@ A: dict[str, Any] = {"verdict": "remove"}
 
 def people_read(folder: Path, line: str) -> None:
     """What people do in the browser after a command: the physicians differ on one order and on two sentences."""
-    if not (folder / "skills-review").exists() or ("review update" not in line and "build status" not in line):
+    if not (folder / "skills-review").exists() or ("review update" not in line and "review status" not in line):
         return
     with review_of(folder / "skills-review") as connection:
         who = accounts_of(connection)
@@ -99,9 +99,12 @@ def test_the_page_leads_from_videos_to_answers(tmp_path: Path, monkeypatch: pyte
         "Licence: CC0",
         "| refiner | another-model |",
         "- supported: ",
-        "\nR-",
-        "- the same of the order by both: 0.67 [",
-        "- Cohen's κ of keep, correct, remove: ",
+        "2 readers (R-",
+        "| the whole order | 66.7 % |",
+        "| sentences | ",
+        "- 2 instances settled by an adjudicator",
+        "- 5 of 6 orders by physicians as recorded",
+        "- 0 instances left for that, or without a sentence",
     ):
         assert part in sheet
-    assert "the same of the order by both: 0.67" in seen["proctor build status skills"]
+    assert "the same order" in seen["proctor review status skills-review orders"]

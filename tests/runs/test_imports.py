@@ -112,7 +112,9 @@ def test_a_wrong_benchmark_is_told_without_what_a_right_one_needs(tmp_path: Path
     assert "sqlalchemy" in loaded
     assert libraries(loaded) & HEAVY == {"typer"}
     above = ("proctor.reports.", "proctor.models.")
-    assert [name for name in loaded if name.startswith(above)] == ["proctor.reports.frames"]  # a table that is waited for
+    assert [name for name in loaded if name.startswith(above)] == [
+        "proctor.reports.frames"
+    ]  # a table that is waited for
 
 
 def test_results_load_what_they_print_and_nothing_of_reports_media_or_another_database(tmp_path: Path) -> None:

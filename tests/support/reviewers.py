@@ -1,8 +1,8 @@
-"""Physicians by rule, who read a project of key frames in a review: in the browser's own steps, without a browser."""
+"""People by rule, who read a project in a review: in the browser's own steps, without a browser."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +12,13 @@ from sqlalchemy import Connection, select
 
 from proctor.runs import open_engine
 from proctor.web import schema
-from proctor.web.export import CONSENSUS_COLUMNS, READING_COLUMNS, consensus_rows, reading_rows, write_readings
+from proctor.web.export import CONSENSUS_COLUMNS, consensus_rows, write_readings
 from proctor.web.forms import RationaleBody
 from proctor.web.progress import my_work, next_item
 from proctor.web.readings import Save, adjudicate, open_item, save_draft, seal
 from proctor.web.settings import StudyPlan, StudySettings
 from proctor.web.sources import items_of_project
-from proctor.web.studies import add_study, deal_study, import_items
+from proctor.web.studies import add_study, deal_another, deal_study, import_items
 from tests.support.web_study import accounts_of, review
 
 Said = Mapping[str, Mapping[str, Any]]
@@ -71,40 +71,69 @@ def settle_all(connection: Connection, account: int, said: Said, study: str = ST
     return keys
 
 
-def export(connection: Connection, viewer: int, sources: Path, study: str = STUDY) -> None:
-    """Both files that the project reads."""
-    write_readings(reading_rows(connection, viewer, study), READING_COLUMNS, sources / "readings.jsonl", "jsonl")
-    write_readings(consensus_rows(connection, viewer, study), CONSENSUS_COLUMNS, sources / "consensus.jsonl", "jsonl")
+def export(connection: Connection, viewer: int, file: Path, study: str = STUDY) -> None:
+    """The file that the project reads."""
+    write_readings(consensus_rows(connection, viewer, study), CONSENSUS_COLUMNS, file, "jsonl")
 
 
 @contextmanager
-def project_review(folder: Path) -> Iterator[tuple[Connection, dict[str, int]]]:
-    """The review of a project beside it, with its current instances: Anna and Ben read, Cleo adjudicates."""
+def project_review(
+    folder: Path,
+    form: str = "rationale",
+    stage: str = "",
+    readers: tuple[str, ...] = ("anna", "ben"),
+    readings: int = 2,
+) -> Iterator[tuple[Connection, dict[str, int], str]]:
+    """The review of a project beside it, with its current records: the readers read, Cleo adjudicates. With the name of
+    the study."""
     file = folder.with_name(f"{folder.name}.review.sqlite")
     engine = open_engine(str(file), create=False) if file.exists() else review(file)
-    plan = StudyPlan(readers=("anna", "ben"), adjudicators=("cleo",))
-    settings = StudySettings(name=STUDY, form="rationale", project="p", plan=plan)
+    plan = StudyPlan(readers=readers, readings=readings, adjudicators=("cleo",))
+    settings = StudySettings(name=stage or STUDY, form=form, project="p", stage=stage, plan=plan)
+    items = items_of_project(folder, folder, form, stage)
     try:
         with engine.begin() as connection:
             study = add_study(connection, settings, AT)
-            import_items(connection, study, items_of_project(folder, folder, "rationale"), AT)
+            import_items(connection, study, items, AT)
             deal_study(connection, study, plan, AT)
-            yield connection, accounts_of(connection)
+            deal_another(connection, study, plan, items, AT)
+            yield connection, accounts_of(connection), settings.name
     finally:
         engine.dispose()
 
 
 def reviewed(folder: Path, a: Said, b: Said) -> None:
     """Both physicians read all instances of a project; what they say comes back into it."""
-    with project_review(folder) as (connection, who):
+    with project_review(folder) as (connection, who, study):
         for name, said in (("anna", a), ("ben", b)):
             read_all(connection, who[name], said)
-        export(connection, who["olga"], folder / "sources")
+        export(connection, who["olga"], folder / "sources" / "consensus.jsonl", study)
 
 
 def decided(folder: Path, said: Said) -> list[str]:
     """Cleo settles what waits; it comes back into the project. The keys of what waited."""
-    with project_review(folder) as (connection, who):
+    with project_review(folder) as (connection, who, study):
         keys = settle_all(connection, who["cleo"], said)
-        export(connection, who["olga"], folder / "sources")
+        export(connection, who["olga"], folder / "sources" / "consensus.jsonl", study)
     return keys
+
+
+Rule = Callable[[str, Any], Mapping[str, Any]]
+"""A reading of an item, by its key and body."""
+
+
+def annotated(folder: Path, form: str, stage: str, rules: Mapping[str, Rule], readings: int | None = None) -> int:
+    """People read what waits for them of a stage of a project, by a rule each; it comes back into the project. The number
+    of readings."""
+    wanted = len(rules) if readings is None else readings
+    count = 0
+    with project_review(folder, form, stage, tuple(rules), wanted) as (connection, who, study):
+        for name, rule in rules.items():
+            while (item := next_item(connection, who[name], study)) is not None:
+                opened = open_item(connection, who[name], item)
+                query = select(schema.study_items.c.key).where(schema.study_items.c.id == item)
+                key = connection.execute(query).scalar_one()
+                seal(connection, who[name], item, Save(opened.number, 0, dict(rule(key, opened.body))), AT)
+                count += 1
+        export(connection, who["olga"], folder / "sources" / f"{stage}.jsonl", study)
+    return count

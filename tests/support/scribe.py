@@ -76,8 +76,8 @@ def longest(request: Request) -> str:
     """A model that sees no video and takes the longest option."""
     options = _OPTION.findall(request.text)
     if not options:
-        return json.dumps({"answer": "I would guess that something is moved."})
-    return json.dumps({"answer": max(options, key=lambda one: (len(one[1]), one[1]))[0]})
+        return "I would guess that something is moved."
+    return f"Answer: {max(options, key=lambda one: (len(one[1]), one[1]))[0]}"
 
 
 def scribe(request: Request) -> str:

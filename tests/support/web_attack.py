@@ -169,7 +169,8 @@ def _hostile_body(form: str) -> dict[str, Any]:
     """A body whose free texts are hostile, as far as the form takes them."""
     body: dict[str, Any] = BODIES[form]
     for path, value in places(body):
-        fixed = {*path[:1]} <= {"classes", "kinds", "recorded"} or "frames" in path  # names of what is there
+        named = {"classes", "kinds", "recorded"} | ({"options", "boxes"} if form == "choice" else set())
+        fixed = {*path[:1]} <= named or "frames" in path  # names of what is there
         if isinstance(value, str) and path[-1] not in {"id", "name"} and not fixed:
             body = put(body, path, f"{STORED} {path[-1]}")
     FORMS[form].read_body(body)

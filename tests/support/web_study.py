@@ -51,6 +51,11 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "presence": {"classes": ["clip", "stapler"]},
     "boxes": {"classes": ["clip", "stapler"], "times": [1.0, 2.0]},
+    "choice": {
+        "question": "Is it a clip?",
+        "options": ["accept", "reject"],
+        "boxes": [{"time": 1.0, "label": "proposed: clip", "x": 0.1, "y": 0.1, "width": 0.2, "height": 0.2}],
+    },
     "moments": {"kinds": ["insertion", "retrieval"], "tolerance": 1.0},
     "rating": {
         "question": "What is it?",
@@ -81,6 +86,7 @@ READINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "presence": ({"present": ["clip"]}, {"nothing": True}),
     "boxes": ({"boxes": [_BOX]}, {"boxes": [_BOX | {"x": 0.5}]}),
+    "choice": ({"choice": "accept"}, {"choice": "reject"}),
     "moments": ({"moments": [{"time": 3.0, "kind": "insertion"}]}, {"moments": [{"time": 5.0, "kind": "insertion"}]}),
     "rating": ({"scores": {"correct": 2, "tone": 0.5}}, {"scores": {"correct": 1, "tone": 0.5}}),
     "pairwise": ({"choice": "first"}, {"choice": "tie"}),

@@ -12,12 +12,11 @@ import pytest
 
 from proctor.construction import OBJECTS
 from proctor.core import Answer, Frame, Item
-from proctor.core.formats import ChoiceFormat, OrderingFormat
+from proctor.core.formats import ChoiceFormat, OrderingFormat, rationale_in
 from proctor.media import view
 from proctor.models import ModelClient, ModelSpec, Prompt, load_prompt
 from proctor.runs import ask
 from proctor.systems import ModelSystem, prompt_for_benchmark
-from proctor.systems.replies import rationale_in
 from proctor.tasks.focus import READER
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.key_frame_model import Instances

@@ -23,13 +23,13 @@ from proctor.core import (
     ProctorError,
     Reference,
 )
-from proctor.core.formats import ChoiceFormat, OrderingFormat
+from proctor.core.formats import ChoiceFormat, OrderingFormat, rationale_in
 from proctor.models import ModelClient, ModelSpec, load_prompt
 from proctor.runs import Store, recorded
 from proctor.shell import arrange
 from proctor.shell.orders import order_of
 from proctor.systems import ModelSystem, prompt_as_sent, prompt_for_benchmark
-from proctor.systems.replies import asks_for_rationale, order_form, order_instruction, rationale_in
+from proctor.systems.replies import asks_for_rationale, order_form, order_instruction
 from tests.support.faulty_server import Calls, Cut, FaultyServer, Rejects, Request
 from tests.support.program import proctor as program
 from tests.support.provider_server import ProviderServer, candidate, message

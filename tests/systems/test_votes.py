@@ -388,6 +388,20 @@ def test_names_and_settings() -> None:
     assert built_consensus(over="seriation,as-given").name == "consensus[seriation, as-given]"
 
 
+def test_a_scenario_is_that_of_all_methods_and_each_may_have_its_own() -> None:
+    own: dict[str, Any] = {"over": "seriation,model,pairwise-vote,stage-score", "scenario": "bmv"}
+    own["stage-score.scenario"] = "cpr"
+    settings = built_consensus("openai:m", **own).settings["members"]
+    assert [(name, [*said["workflows"]]) for name, said in settings.items() if "workflows" in said] == [
+        ("pairwise-vote[openai:m]", ["bmv"]),
+        ("stage-score[openai:m]", ["cpr"]),
+    ]
+    with pytest.raises(
+        ConfigurationError, match="consensus: option 'scenario': found no method in 'over' that takes it"
+    ):
+        built_consensus("openai:m", over="seriation,model", scenario="cpr")
+
+
 @pytest.mark.parametrize(
     ("models", "options", "text"),
     [

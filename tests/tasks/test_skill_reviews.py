@@ -1,4 +1,4 @@
-"""Rationales and physicians' readings, without models and videos: guards, faults with their lines, agreement by hand."""
+"""Rationales and what physicians settled, without models and videos: guards, and faults with their lines."""
 
 from __future__ import annotations
 
@@ -12,31 +12,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from proctor.construction.pipeline import (
-    Project,
-    ProjectSettings,
-    Record,
-    SourceVideo,
-    WaitingError,
-    Work,
-    mentioned,
-    told_order,
-)
+from proctor.construction.pipeline import Project, Record, WaitingError, Work, mentioned, told_order
 from proctor.core import Frame, InputError
 from proctor.stats import Resampling, cohen_kappa
 from proctor.tasks.clinicalskillqa.keypoints import Pose
 from proctor.tasks.clinicalskillqa.pose import PREDICATES
-from proctor.tasks.clinicalskillqa.project.consensus import ConsensusStage
+from proctor.tasks.clinicalskillqa.project.consensus import ConsensusStage, version_of
 from proctor.tasks.clinicalskillqa.project.frames import LabelledFrame, OrderedFrames
-from proctor.tasks.clinicalskillqa.project.physicians import (
-    OrderVerdict,
-    PhysiciansStage,
-    Reviewed,
-    ReviewedSentence,
-    SentenceVerdict,
-    agreement,
-    version_of,
-)
 from proctor.tasks.clinicalskillqa.project.rationales import (
     CLAIMS,
     CheckedSentence,
@@ -65,12 +47,9 @@ ORIGIN = version_of(FRAMES, *SENTENCES)
 CORRECTED = {"verdict": "correct", "text": "Pads lie in C.", "frames": ["C"]}
 
 
-def reading(reader: str = "R-1", **changes: Any) -> dict[str, Any]:
-    """A line of `proctor review export --what readings`."""
-    verdicts = {"v-k001-s01": {"verdict": "keep"}, "v-k001-s02": CORRECTED}
-    payload = {"order": ["B", "C", "A"], "ordered": True, "sentences": verdicts} | changes.pop("payload", {})
-    line = {"form": "rationale", "item": "v-k001", "version": 1, "gold": False, "reader": reader, "origin": ORIGIN}
-    return line | {"payload": payload, "comment": "", "study": "orders"} | changes
+def reading(reader: str = "R-1", *order: str) -> dict[str, Any]:
+    """A physician's reading, in a line of the consensus."""
+    return {"reader": reader, "payload": {"order": [*(order or FRAMES.order)], "ordered": True}, "comment": ""}
 
 
 def settled(**changes: Any) -> dict[str, Any]:
@@ -80,86 +59,30 @@ def settled(**changes: Any) -> dict[str, Any]:
     verdicts = {"v-k001-s01": {"verdict": "keep"}, "v-k001-s02": CORRECTED}
     payload = {"accepted": True, "sentences": verdicts} | changes.pop("payload", {})
     line = {"form": "rationale", "item": "v-k001", "version": 1, "current": True, "by": "agreed", "reason": ""}
-    return line | {"payload": payload, "body": body} | changes
+    return line | {"payload": payload, "body": body, "readings": [reading("R-1"), reading("R-2")]} | changes
 
 
-def work(folder: Path, stage: str, lines: list[dict[str, Any]] | str, reviews: list[Reviewed] | None = None) -> Work:
-    """A stage of a project with the file that it reads."""
-    (folder / "sources").mkdir(exist_ok=True)
+def work(folder: Path, lines: list[dict[str, Any]] | str) -> Work:
+    """The stage of a project with the file that it reads."""
+    (folder / "sources").mkdir(parents=True, exist_ok=True)
     (folder / "project.yaml").write_text("kind: clinicalskillqa\nsources: [{id: v, video: v.mp4, group: g}]\n")
-    name = "readings" if stage == "physicians" else "consensus"
     text = lines if isinstance(lines, str) else "".join(json.dumps(line) + "\n" for line in lines)
-    (folder / "sources" / f"{name}.jsonl").write_text(text)
+    (folder / "sources" / "consensus.jsonl").write_text(text)
     project = Project(folder)
-    before: dict[str, Sequence[Record]] = {"frames": [FRAMES], "evidence": SENTENCES, "physicians": reviews or []}
-    return Work(project, stage, "all", project.settings.sources, before)
+    before: dict[str, Sequence[Record]] = {"frames": [FRAMES], "evidence": SENTENCES}
+    return Work(project, "consensus", "all", project.settings.sources, before)
 
 
 def test_the_command_that_is_named_can_be_copied(tmp_path: Path) -> None:
     folder = tmp_path / "my skills"
-    folder.mkdir()
-    for stage, kind in (("physicians", PhysiciansStage()), ("consensus", ConsensusStage())):
-        waiting = work(folder, stage, [], physicians(tmp_path, [reading("R-1"), reading("R-2")]))
-        with pytest.raises(WaitingError) as error:
-            asyncio.run(kind.make(waiting))
-        name = "readings" if stage == "physicians" else "consensus"
-        assert f"--out '{folder}/sources/{name}.jsonl' writes what is " in str(error.value)
-
-
-def physicians(folder: Path, lines: list[dict[str, Any]] | str) -> list[Reviewed]:
-    return list(asyncio.run(PhysiciansStage().make(work(folder, "physicians", lines))).records)
-
-
-def test_two_readings_are_taken_as_they_were_submitted(tmp_path: Path) -> None:
-    unclear = {"order": [], "unclear": True}
-    (one,) = physicians(tmp_path, [reading("R-2", payload=unclear, comment="nothing\n moves"), reading("R-1")])
-    assert one.by == ("R-1", "R-2")
-    assert (one.a, one.b) == (OrderVerdict(order=("B", "C", "A")), OrderVerdict(order=(), comment="nothing moves"))
-    correction = SentenceVerdict(verdict="correct", correction="Pads lie in C.", frames=("C",))
-    assert [each.a for each in one.sentences] == [SentenceVerdict(verdict="keep"), correction]
-    assert one.flags == ("order",)
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ([], "1 of 1 instance to be read by two physicians (proctor review export"),
-        ([reading()], "1 of 1 instance to be read"),
-        ([reading(), reading("R-2", origin="old")], "1 of them changed since"),
-        ([reading(), reading("R-2", gold=True)], "1 of 1 instance to be read"),
-        ([reading(version=1), reading("R-2", version=2)], "1 of 1 instance to be read"),
-    ],
-)
-def test_the_stage_waits_for_two_readings_of_what_is_there_now(
-    tmp_path: Path, lines: list[dict[str, Any]], message: str
-) -> None:
     with pytest.raises(WaitingError) as error:
-        physicians(tmp_path, lines)
-    assert message in str(error.value)
+        asyncio.run(ConsensusStage().make(work(folder, [])))
+    assert f"--out '{folder}/sources/consensus.jsonl' writes what is settled)" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"payload": {"order": ["A", "B"]}}, "v-k001 by R-2: found the order A > B, expected A, B, C in their order, or"),
-        ({"payload": {"order": ["A", "A", "B"]}}, "found the order A > A > B"),
-        ({"payload": {"unclear": True}}, "found the order B > C > A"),
-        ({"payload": {"unclear": True, "order": ["Z", "B"]}}, "v-k001 by R-2: found the order Z > B, expected A, B, C"),
-        ({"payload": {"ordered": False}}, "expected A, B, C in their order"),
-        ({"payload": {"sentences": {"v-k001-s01": {"verdict": "keep"}}}}, "found verdicts on v-k001-s01, expected one on"),
-        ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 2, field 'payload.sentences.x.verdict'"),
-        ({"payload": {"sentences": {"x": {"verdict": "correct"}}}}, "a corrected sentence with its text and the frames"),
-        ({"form": "order"}, "line 2, field 'form'"),
-        ({"reader": "R-1"}, "line 2: found a reading of 'v-k001' by R-1 again, expected each reading once"),
-        ({"version": "1"}, "line 2, field 'version'"),
-    ],
-)  # fmt: skip
-def test_a_fault_of_a_reading_is_told_with_its_place(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    lines = [reading(), reading(**({"reader": "R-2"} | change))]
-    with pytest.raises(InputError) as error:
-        physicians(tmp_path, lines)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+def consensus(folder: Path, *lines: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    made = asyncio.run(ConsensusStage().make(work(folder, [*lines])))
+    return list(made.records), list(made.refused)
 
 
 @pytest.mark.parametrize(
@@ -175,20 +98,33 @@ def test_a_correction_cites_what_it_names_in_the_recorded_order(
 ) -> None:
     verdicts = {"v-k001-s01": {"verdict": "keep"}, "v-k001-s02": {"verdict": "correct"} | corrected}
     with pytest.raises(InputError, match=message):
-        physicians(tmp_path, [reading(), reading("R-2", payload={"sentences": verdicts})])
+        consensus(tmp_path, settled(payload={"sentences": verdicts}))
 
 
-def test_a_third_reading_and_a_file_that_is_none_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"found readings by 3 people, expected two \(plan: readings: 2\)"):
-        physicians(tmp_path, [reading(f"R-{number}") for number in (1, 2, 3)])
+def test_what_two_physicians_did_not_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"v-k001: found 1 reading, expected at least 2 \(plan: readings: 2\)"):
+        consensus(tmp_path, settled(readings=[reading()]))
     with pytest.raises(InputError, match="line 1"):
-        physicians(tmp_path, "id,version\n")
+        asyncio.run(ConsensusStage().make(work(tmp_path, "id,version\n")))
 
 
-def consensus(folder: Path, line: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    reviews = physicians(folder, [reading("R-1"), reading("R-2")])
-    made = asyncio.run(ConsensusStage().make(work(folder, "consensus", [line], reviews)))
-    return list(made.records), list(made.refused)
+def test_an_order_that_neither_sees_leaves_with_both_orders(tmp_path: Path) -> None:
+    unclear = reading("R-1") | {"payload": {"order": [], "unclear": True, "ordered": True}}
+    other = reading("R-2", "A", "B", "C")
+    line = settled(payload={"accepted": False, "sentences": {}}, readings=[unclear, other])
+    (made, (left,)) = consensus(tmp_path, line)
+    assert (made, left.kind, left.reason) == ([], "order", "neither physician sees the recorded order")
+    assert left.found == "unclear; A > B > C"
+
+
+def test_notes_say_who_settled_and_how_many_orders_are_as_recorded(tmp_path: Path) -> None:
+    line = settled(by="R-3", readings=[reading("R-1"), reading("R-2", "A", "B", "C")])
+    made = asyncio.run(ConsensusStage().make(work(tmp_path, [line])))
+    assert made.notes == [
+        "1 instance settled by an adjudicator",
+        "1 of 2 orders by physicians as recorded",
+        "1 sentence kept by physicians against a flag",
+    ]
 
 
 def test_the_settled_sentences_are_the_rationale(tmp_path: Path) -> None:
@@ -212,6 +148,12 @@ def test_the_settled_sentences_are_the_rationale(tmp_path: Path) -> None:
         ({"body": {"recorded": ["A", "B", "C"]}}, "found an item that was changed in the review"),
         ({"payload": {"accepted": None}}, "line 1, field 'payload.accepted'"),
         ({"form": "question"}, "line 1, field 'form'"),
+        ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 1, field 'payload.sentences.x.verdict'"),
+        (
+            {"payload": {"sentences": {"x": {"verdict": "correct"}}}},
+            "a corrected sentence with its text and the frames",
+        ),
+        ({"version": "1"}, "line 1, field 'version'"),
     ],
 )
 def test_a_fault_of_the_consensus_is_told(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -220,38 +162,12 @@ def test_a_fault_of_the_consensus_is_told(tmp_path: Path, change: dict[str, Any]
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("change", [{"current": False}, {"item": "w"}, {"body": {"origin": "old"}}])
+@pytest.mark.parametrize("change", [{"current": False}, {"item": "w"}, {"body": {"origin": "old"}}, {"by": ""}])
 def test_the_stage_waits_for_what_is_settled_now(tmp_path: Path, change: dict[str, Any]) -> None:
+    line = settled(**change)
+    line |= {} if line["by"] else {"payload": None}
     with pytest.raises(WaitingError, match="1 of 1 instance to settle"):
-        consensus(tmp_path, settled(**change))
-
-
-def review(a: OrderVerdict, b: OrderVerdict, verdicts: str = "keep keep") -> Reviewed:
-    said = [SentenceVerdict.model_validate({"verdict": one}) for one in verdicts.split()]
-    sentence = ReviewedSentence(
-        id="v-k001-s02", text=SENTENCES[1].text, frames=("C", "A"), flags=(), a=said[0], b=said[1]
-    )
-    return Reviewed(
-        id="r", source="v", instance="v-k001", version="1", order=FRAMES.order, a=a, b=b, sentences=(sentence,), by=("Ada", "Bo")
-    )  # fmt: skip
-
-
-RIGHT, OTHER = OrderVerdict(order=("B", "C", "A")), OrderVerdict(order=("C", "B", "A"))
-
-
-def test_agreement_by_hand() -> None:
-    unclear = OrderVerdict(order=())
-    each = [review(RIGHT, RIGHT), review(RIGHT, OTHER, "keep remove"), review(unclear, unclear, "remove remove")]
-    reviews = [one.model_copy(update={"source": name}) for one, name in zip(each, "abc", strict=True)]
-    sources = tuple(SourceVideo(id=name, video="v.mp4") for name in "abc")
-    said = agreement(reviews, ProjectSettings(kind="clinicalskillqa", sources=sources))
-    assert [line.split(" [")[0] for line in said] == [
-        "the same of the order by both: 0.67",  # 2 of 3
-        "Kendall's τ of both orders: 0.67",  # (1 + 1/3) / 2: one of three pairs the other way round
-        "orders as recorded: 0.50",  # 3 of 6
-        "Cohen's κ of keep, correct, remove: 0.40",  # (2/3 - 4/9) / (1 - 4/9)
-    ]
-    assert all(line.endswith("in 3 groups)") or "2 instances in 2 groups" in line for line in said)
+        consensus(tmp_path, line)
 
 
 @pytest.mark.parametrize(

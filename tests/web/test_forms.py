@@ -55,6 +55,7 @@ def test_unknown_fields_are_refused(form: str) -> None:
         ("moments", {"moments": [{"time": -1, "kind": "insertion"}]}, "at least 0"),
         ("rating", {"scores": {"correct": 1.5}}, "dimension 'correct': found 1.5, expected one of 0, 1, 2"),
         ("rating", {"scores": {"style": 1}}, "dimension: found 'style'"),
+        ("choice", {"choice": "maybe"}, "choice: found 'maybe', expected one of accept, reject"),
         ("pairwise", {"choice": "both"}, "'first', 'second' or 'tie'"),
         ("question", {"checks": {"spelling": True}}, "checks"),
         ("question", {"reason": "x" * 10_001}, "at most 10000"),

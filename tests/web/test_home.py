@@ -144,6 +144,8 @@ def test_organisers_see_names_and_others_pseudonyms(review: ReviewSite) -> None:
             next(n for n, p in (("anna", anna), ("ben", ben), ("cleo", cleo)) if p is person)
         }
         assert [name for name in others if re.search(rf"\b{name}\b", shown)] == []
+        letters = re.findall(r"<h3>Reader ([A-Z]) <span class=\"note\">R-\w{6}</span></h3>", shown)
+        assert letters == (["A", "B"] if person is cleo else ["A"])
 
 
 def test_the_trail_leaves_saved_drafts_out_until_they_are_asked_for(review: ReviewSite) -> None:

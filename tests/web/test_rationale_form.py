@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from starlette.testclient import TestClient
 
 from proctor.core import InputError, VideoClip
 from proctor.web import schema
-from proctor.web.agreement import study_agreement
+from proctor.web.agreement import agreement_tables, study_agreement
 from proctor.web.export import consensus_rows, reading_rows
-from proctor.web.forms import FORMS
+from proctor.web.forms import AS_RECORDED, FORMS, WHOLE_ORDER
+from proctor.web.forms import ORDER as ORDER_OF_TWO
 from proctor.web.readings import IncompleteError, Save, adjudicate, save_draft, seal
 from proctor.web.review import ReviewSite
 from proctor.web.settings import StudySettings
@@ -174,14 +176,17 @@ def test_what_is_settled_without_an_adjudicator(
     desk = Desk(engine)
     desk.seal("anna", **one, sentences=KEPT)
     desk.seal("ben", **two, sentences=KEPT)
-    assert [row["payload"] for row in desk.consensus()] == ([] if settled is None else [settled])
+    (row,) = desk.consensus()
+    assert (row["by"], row["payload"]) == ("" if settled is None else "agreed", settled)
 
 
 def test_an_adjudicator_settles_what_differs(engine: Engine) -> None:
     desk = Desk(engine)
     desk.seal("anna", **ORDER, sentences=KEPT)
     desk.seal("ben", **ORDER, sentences=corrected("C is dark.", "C"))
-    assert desk.consensus() == []
+    (row,) = desk.consensus()
+    assert (row["by"], row["payload"], row["reason"]) == ("", None, "")
+    assert [one["reader"] for one in row["readings"]] == ["R0", "R1"]
     with pytest.raises(IncompleteError) as error:
         desk.settle(sentences=KEPT)
     assert error.value.missing == ("rationale.accepted",)
@@ -200,6 +205,30 @@ def test_an_adjudicators_page_begins_with_what_both_say() -> None:
     other = FORM.read(body, {**OTHER, "sentences": KEPT})
     assert FORM.begun(body, [two, other]) == {"sentences": KEPT}
     assert FORM.taken(body, dict(OTHER)) == {"accepted": False, "sentences": {}}
+
+
+def test_the_agreement_on_orders_by_hand(engine: Engine) -> None:
+    """The same order in 2 of 4 items; pairs of frames: 3, 2 (one of three the other way round) and 3 of 3 agree, none
+    where one says unclear; as recorded: yes/yes, yes/no, yes/no, no/no."""
+    pairs = [(ORDER, ORDER), (ORDER, OTHER), (ORDER, UNCLEAR), (OTHER, OTHER)]
+    items = [NewItem(f"k{number}", f"v{number}", (), dict(BODY)) for number in range(len(pairs))]
+    ids = study_of(engine, items, "rationale")
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        for (_key, item), pair in zip(sorted(ids.items()), pairs, strict=True):
+            for name, order in zip(("anna", "ben"), pair, strict=True):
+                seal(connection, who[name], item, Save(1, 0, order | {"sentences": KEPT}), NOW)
+        found = study_agreement(connection, who["olga"], "s")
+    by_name = {one.name: one for one in found.dimensions}
+    whole, recorded = by_name[WHOLE_ORDER], by_name[AS_RECORDED]
+    assert (whole.percent.value, whole.percent.n, whole.cohen, whole.ac1) == (0.5, 4, None, None)
+    assert recorded.percent.value == 0.5
+    assert recorded.cohen is not None
+    assert recorded.cohen.value == pytest.approx((0.5 - 0.375) / (1 - 0.375))  # Anna 3 of 4 yes, Ben 1 of 4
+    same = sum(ORDER["order"].index(a) < ORDER["order"].index(b) for a, b in combinations(OTHER["order"], 2))
+    assert by_name[ORDER_OF_TWO].percent.value == pytest.approx((3 + same + 3) / 9)
+    shown = agreement_tables(found)[0].texts
+    assert {"the same order", "order as recorded, or not"} <= {row[0] for row in shown}
 
 
 def test_the_agreement_on_sentences_is_that_of_scikit_learn(engine: Engine) -> None:
@@ -315,5 +344,9 @@ def test_frames_of_the_form_order_have_no_time_in_their_address(review: ReviewSi
 
 
 def test_a_study_of_a_project_names_its_form() -> None:
-    with pytest.raises(ValueError, match="the form question or rationale is expected for a project"):
+    with pytest.raises(
+        ValueError, match="found the form 'order', expected one of question, rationale, presence, choice"
+    ):
         StudySettings(name="s", form="order", project="p")
+    with pytest.raises(ValueError, match="a project is expected with a stage"):
+        StudySettings(name="s", form="order", items="i.jsonl", stage="tracks")

@@ -78,7 +78,7 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     readings = tmp_path / "r.jsonl"
     assert said("export", folder, "q", "--out", readings) == f"8 rows of readings in {readings}\n"
     consensus = tmp_path / "c.parquet"
-    assert said("export", folder, "q", "--what", "consensus", "--out", consensus).startswith("3 rows of consensus")
+    assert said("export", folder, "q", "--what", "consensus", "--out", consensus).startswith("4 rows of consensus")
     sheet = tmp_path / "d.md"
     said("export", folder, "q", "--what", "datasheet", "--out", sheet)
     assert "8 submitted readings of 4 of 4 items" in sheet.read_text()

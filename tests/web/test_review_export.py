@@ -105,6 +105,24 @@ def test_the_consensus_has_who_settled_and_the_settled_item(engine: Engine) -> N
     assert tuple(rows[0]) == CONSENSUS_COLUMNS
 
 
+def test_what_nobody_settled_is_in_the_consensus_with_its_readings(engine: Engine) -> None:
+    ids = study_of(engine, new_items(3, gold=1), gold_share=0.5)
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        for key, said in (("q000", (ACCEPT, REJECT)), ("q001", (ACCEPT, ACCEPT)), ("q002", (ACCEPT,))):
+            for name, payload in zip(("anna", "ben"), said, strict=False):
+                seal(connection, who[name], ids[key], Save(1, 0, payload, "seen"), NOW)
+        rows = consensus_rows(connection, who["olga"], "s")
+        assert consensus_rows(connection, who["rita"], "s") == []
+    assert [(row["item"], row["by"], row["payload"]) for row in rows] == [
+        ("q000", "", None), ("q001", "agreed", ACCEPT)
+    ]  # fmt: skip
+    assert rows[0]["readings"] == [
+        {"reader": reader, "payload": payload, "comment": "seen"}
+        for reader, payload in (("R0", ACCEPT), ("R1", REJECT))
+    ]
+
+
 def test_readings_of_former_versions_stay_in_the_export(engine: Engine) -> None:
     ids = settled_study(engine)
     with engine.begin() as connection:
@@ -415,6 +433,7 @@ def test_another_persons_sheet_is_refused(engine: Engine, tmp_path: Path) -> Non
         ("presence", {"clip": "yes", "stapler": "no"}, {"present": ["clip"]}),
         ("presence", {"clip": "no", "stapler": "nein"}, {"nothing": True}),
         ("rating", {"correct": "2", "tone": "0.5"}, {"scores": {"correct": 2.0, "tone": 0.5}}),
+        ("choice", {"choice": "Reject"}, {"choice": "reject"}),
         ("pairwise", {"choice": "tie", "reason": "both wrong"}, {"choice": "tie", "reason": "both wrong"}),
     ],
 )
@@ -455,7 +474,7 @@ def test_an_adjudicators_sheet_shows_both_readings_and_settles(engine: Engine, t
         (row,) = csv.DictReader(opened)
     assert row["item"] == "q000"
     first, second = row["readings"].splitlines()
-    assert (first.startswith("R0: decision: accept; "), first.endswith("(clear)")) == (True, True)
+    assert (first.startswith("Reader A (R0): decision: accept; "), first.endswith("(clear)")) == (True, True)
     assert "two options are right" in second
     filled(file, {"q000": {"comment": "seen again"}})
     with engine.begin() as connection, pytest.raises(InputError, match="row 2: not yet complete: "):

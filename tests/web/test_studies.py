@@ -13,7 +13,15 @@ from proctor.core import InputError
 from proctor.web import schema
 from proctor.web.progress import my_studies, my_work, next_item
 from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.studies import ItemTally, add_study, deal_study, disabled_people, import_items, items_without_reader
+from proctor.web.studies import (
+    ItemTally,
+    add_study,
+    deal_another,
+    deal_study,
+    disabled_people,
+    import_items,
+    items_without_reader,
+)
 from proctor.web.trail import first_fault
 from tests.support.web_study import NOW, accounts_of, new_items, review, study_of
 
@@ -144,3 +152,27 @@ def test_work_comes_in_the_order_of_the_deal(engine: Engine) -> None:
         (mine,) = my_studies(connection, anna)
         assert (mine.items, mine.sealed, mine.done) == (7, 0, False)
         assert my_studies(connection, accounts_of(connection)["rita"]) == []
+
+
+def test_one_more_person_reads_what_needs_it(engine: Engine) -> None:
+    plan = StudyPlan(readers=("anna", "ben", "rita"), adjudicators=("cleo",))
+    items = new_items(6)
+    ids = study_of(engine, items, readers=plan.readers)
+    again = [replace(items[0], read_by=2), replace(items[1], read_by=3), *items[2:]]
+
+    def readers(key: str) -> set[int]:
+        query = select(schema.assignments.c.account).where(
+            schema.assignments.c.item == ids[key], schema.assignments.c.role == "reader"
+        )
+        with engine.begin() as connection:
+            return set(connection.execute(query).scalars())
+
+    with engine.begin() as connection:
+        study = add_study(connection, STUDY, NOW)
+        assert deal_another(connection, study, plan, again, NOW) == 1
+        assert deal_another(connection, study, plan, again, NOW) == 0  # one more is on the way
+        all_three = [replace(items[0], read_by=3)]
+        assert deal_another(connection, study, plan, all_three, NOW) == 0  # everybody has it
+        who = accounts_of(connection)
+    assert readers("q000") == {who[name] for name in plan.readers}
+    assert len(readers("q001")) == 2  # it has fewer readers than the project saw

@@ -79,6 +79,7 @@ def test_a_question_is_edited_by_keys_while_its_guessability_stands_beside_it(re
         ("rating", "2d", {"scores": {"correct": 2.0, "tone": 0.5}}),
         ("rating", "2fb", {"scores": {"correct": 2.0, "tone": 0.0}}),  # the last level corrected downwards
         ("pairwise", "3", {"choice": "tie"}),
+        ("choice", "12", {"choice": "reject"}),
     ],
 )
 def test_other_forms_are_sealed_by_keys(review: ReviewSite, form: str, keys: str, payload: dict[str, object]) -> None:

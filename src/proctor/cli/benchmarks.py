@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor.audits.items import ModelReplies
-    from proctor.core import Item, VideoClip
+    from proctor.core import Answer, Item, VideoClip
     from proctor.results import GivenAnswer, ItemHistory
 
 
@@ -173,6 +173,15 @@ def _sent(benchmark: str, item: Item, given_answer: GivenAnswer) -> tuple[str, s
     )
 
 
+_OF_EVERY_CALL = frozenset(
+    {
+        "asked_by", "corrected", "cut_off", "finish_reason", "frames", "model", "rationale", "rejected",
+        "prefix_not_reused", "schema_rejected", "shown", "sounds", "thoughts_in_text", "video_bytes",
+    }
+)  # fmt: skip
+"""What is kept with every answer of a model, and the rationale, which is shown."""
+
+
 def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
     from proctor.core import Status
 
@@ -196,12 +205,24 @@ def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
         print_line("  Replied:")
     if answer.text:
         print_line(_indented(answer.text))
+    _say_kept(answer)
     for score in given_answer.scores:
         label = f" ({score.label})" if score.label else ""
         print_line(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
     for judgement in given_answer.judgements:
         flags = f" flagged: {', '.join(judgement.flags)}" if judgement.flags else ""
         print_line(f"  {judgement.judge} replied{flags}: {_value(judgement.reply)}")
+
+
+def _say_kept(answer: Answer) -> None:
+    """The rationale, and what else a method kept with its answer."""
+    rationale = answer.extra.get("rationale")
+    if isinstance(rationale, str) and rationale and rationale not in answer.text:
+        print_line(_indented(f"Rationale: {rationale}"))
+    if more := [
+        name for name, kept in answer.extra.items() if name not in _OF_EVERY_CALL and kept not in (None, "", [], {})
+    ]:
+        print_line(f"  Kept with it: {', '.join(more)} (--format json shows them, proctor export has them as extra)")
 
 
 def _prompt(benchmark: str, item: Item) -> list[str]:

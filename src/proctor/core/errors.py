@@ -108,7 +108,11 @@ def need_extra(extra: str, what: str, module: str) -> None:
 
     >>> need_extra("plots", "a plot", "sys")
     """
-    if find_spec(module) is None:
+    try:
+        missing = find_spec(module) is None
+    except ValueError:  # another thread is importing it: OpenCV has no spec meanwhile
+        missing = False
+    if missing:
         raise missing_extra(extra, what)
 
 

@@ -44,10 +44,10 @@ _OF_THE_MODEL = ("base_url", "weights_sha256", "structured", "model_settings")
 
 @dataclass(frozen=True)
 class StoredReply(Generic[T]):
-    """How a reply is stored: the model is asked for `form`, `dump` turns its reply into the content of a judgement, and
+    """How a reply is stored: the model is asked for `form` (None: for text), `dump` turns its reply into the content of a judgement, and
     `load` turns that into what the judge uses. `load` raises pydantic's `ValidationError` for any other content."""
 
-    form: type[BaseModel]
+    form: type[BaseModel] | None
     dump: Callable[[Reply[Any]], dict[str, JsonValue]]
     load: Callable[[Mapping[str, JsonValue]], T]
 
@@ -55,6 +55,15 @@ class StoredReply(Generic[T]):
 def as_said(form: type[M]) -> StoredReply[M]:
     """A reply that is stored as it came."""
     return StoredReply(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
+
+
+class _Text(BaseModel):
+    text: str
+
+
+def as_text() -> StoredReply[str]:
+    """A reply in words, for an answer format to read."""
+    return StoredReply(None, lambda reply: {"text": reply.text}, lambda kept: _Text.model_validate(kept).text)
 
 
 _UNDER_WAY: WeakKeyDictionary[JudgementCache, WeakValueDictionary[str, asyncio.Lock]] = WeakKeyDictionary()
@@ -104,6 +113,8 @@ class CachedModel:
         """The reply to one question (see `keep`)."""
 
         async def make() -> Reply[Any]:
+            if stored.form is None:
+                return await self._client.ask(parts, system=system)
             return await self._client.ask(parts, system=system, schema=stored.form)
 
         return await self.keep(stored, make, content=content, item_id=item_id, flags=flags)

@@ -37,6 +37,7 @@ from proctor.core.formats import (
     declared_answers,
     json_values,
     option_letters,
+    rationale_in,
     without_thoughts,
 )
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
@@ -53,7 +54,7 @@ from proctor.models import (
     load_prompt,
     prompt_file,
 )
-from proctor.systems.replies import Rationale, asks_for_rationale, order_form, order_instruction, rationale_in
+from proctor.systems.replies import Rationale, asks_for_rationale, order_form, order_instruction
 
 _PROMPTS = Path(__file__).parent
 _GENERAL = _PROMPTS / "model_answer.txt.j2"

@@ -28,7 +28,7 @@ from proctor.stats import (
     percent_agreement,
     time_agreement,
 )
-from proctor.web.forms import CHECKS, ORDER, SENTENCES, Form, ReadingValues, form_named
+from proctor.web.forms import AS_RECORDED, CHECKS, ORDER, SENTENCES, WHOLE_ORDER, Form, ReadingValues, form_named
 from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
 from proctor.web.strings import DEFAULT, text
 from proctor.web.visibility import sealed_of_study
@@ -40,6 +40,8 @@ _SHOWN = {"disputed": 20, "slowest": 5}
 _NAMED = {name: name for name in ("decision", *CHECKS)} | {
     ORDER: "order",
     SENTENCES: "sentences",
+    WHOLE_ORDER: "whole_order",
+    AS_RECORDED: "as_recorded",
 }  # dimensions whose names have texts
 
 
@@ -307,8 +309,10 @@ def _dimensions(
 
 
 def _nominal(form: Form[Any, Any], name: str, some: Sequence[_Value], plan: Resampling) -> DimensionAgreement:
-    levels = form.levels(name)
     labels, units, groups = _columns(some)
+    levels = form.levels(name)
+    if not levels:
+        return DimensionAgreement(name, "nominal", percent_agreement(labels, sorted({*labels}), units, groups, plan))
     return DimensionAgreement(
         name,
         "nominal",

@@ -6,11 +6,12 @@ People appear by pseudonym. An export holds what its viewer may see.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from proctor.core import DASH, Dimension, InputError, Score, count_of, human, number, number_interval, percent
 from proctor.results import ExportFormat, write_rows
@@ -26,7 +27,9 @@ from proctor.web.visibility import sealed_of_study
 READING_COLUMNS = (
     "study", "form", "item", "group", "version", "gold", "reader", "payload", "comment", "seconds", "sealed", "origin",
 )  # fmt: skip
-CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "current", "by", "payload", "reason", "at", "body")
+CONSENSUS_COLUMNS = (
+    "study", "form", "item", "group", "version", "current", "by", "payload", "reason", "at", "body", "readings",
+)  # fmt: skip
 
 
 def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
@@ -58,12 +61,31 @@ def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[s
 
 
 def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
-    """The consensus on all versions whose readings an account may see, by item, with the columns `CONSENSUS_COLUMNS`.
-    `by` is the adjudicator's pseudonym, or "agreed"; `body` is the item as it was settled; `current` is false where a
-    newer version is read now."""
+    """All versions that are settled, and the current ones that all readers have submitted and nobody has settled, of the
+    items whose readings an account may see, with the columns `CONSENSUS_COLUMNS`. `by` is the adjudicator's pseudonym,
+    "agreed", or "" where nothing is settled, with no `payload`; `body` is the item as it was settled; `current` is false
+    where a newer version is read now; `readings` are those of this version, by reader."""
+    readings_of: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in reading_rows(connection, viewer, study):
+        said = {name: row[name] for name in ("reader", "payload", "comment")}
+        if not row["gold"]:
+            readings_of[row["item"], row["version"]].append(said)
+    found = []
+    for settled in connection.execute(_consensus(study)).mappings():
+        entry = dict(settled)
+        said_of = readings_of.get((entry["item"], entry["version"]))
+        if said_of and (entry["current"] or entry["payload"] is not None):
+            body, current = entry.pop("changed") or entry["body"], bool(entry["current"])
+            by = entry["by"] or ("" if entry["payload"] is None else "agreed")
+            more = {"by": by, "reason": entry["reason"] or "", "body": body, "current": current, "readings": said_of}
+            found.append(entry | more)
+    return found
+
+
+def _consensus(study: str) -> Select[Any]:
+    """All versions of a study's items, with what was settled."""
     own = versions.alias("own")
-    seen = {(row["item"], row["version"]) for row in reading_rows(connection, viewer, study)}
-    query = (
+    return (
         select(
             studies.c.name.label("study"),
             studies.c.form,
@@ -78,10 +100,10 @@ def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict
             own.c.body,
             versions.c.body.label("changed"),
         )
-        .select_from(consensus)
-        .join(own, own.c.id == consensus.c.version)
+        .select_from(own)
         .join(study_items, study_items.c.id == own.c.item)
         .join(studies, studies.c.id == study_items.c.study)
+        .outerjoin(consensus, consensus.c.version == own.c.id)
         .outerjoin(accounts, accounts.c.id == consensus.c.account)
         .outerjoin(
             versions,
@@ -90,15 +112,6 @@ def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict
         .where(studies.c.name == study)
         .order_by(study_items.c.position, own.c.number)
     )
-    found = []
-    for row in connection.execute(query).mappings():
-        if (row["item"], row["version"]) in seen:
-            entry = dict(row)
-            changed = entry.pop("changed")
-            found.append(
-                entry | {"current": bool(row["current"]), "by": row["by"] or "agreed", "body": changed or row["body"]}
-            )
-    return found
 
 
 ROWS: Mapping[str, tuple[Callable[[Connection, int, str], list[dict[str, Any]]], Sequence[str]]] = {
@@ -191,7 +204,7 @@ def datasheet_section(connection: Connection, viewer: int, study: str) -> list[s
     settled."""
     found = study_agreement(connection, viewer, study)
     rows = reading_rows(connection, viewer, study)
-    settled = consensus_rows(connection, viewer, study)
+    settled = [row for row in consensus_rows(connection, viewer, study) if row["by"]]
     agreed = sum(one["by"] == "agreed" for one in settled)
     readers = sorted({row["reader"] for row in rows})
     dealt = (

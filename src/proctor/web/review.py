@@ -42,6 +42,7 @@ from proctor.web.studies import (
     ItemTally,
     ReassignmentTally,
     add_study,
+    deal_another,
     deal_study,
     disabled_people,
     import_items,
@@ -143,6 +144,7 @@ def _update_study(site: ReviewSite, study: StudySettings, store: str, position: 
         study_id = add_study(connection, study, site.now(), position)
         tally = import_items(connection, study_id, items, site.now())
         assigned = deal_study(connection, study_id, study.plan, site.now())
+        assigned += deal_another(connection, study_id, study.plan, items, site.now())
         disabled = disabled_people(connection, study.plan)
         return StudyUpdate(study.name, tally, assigned, disabled, items_without_reader(connection, study_id))
 
@@ -150,7 +152,7 @@ def _update_study(site: ReviewSite, study: StudySettings, store: str, position: 
 def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
     library, form = MediaLibrary(site.media), form_named(study.form)
     if study.project:
-        items = items_of_project(site.folder / study.project, site.media, study.form)
+        items = items_of_project(site.folder / study.project, site.media, study.form, study.stage)
     elif study.benchmark:
         with closing(Store(store, create=False)) as opened:
             items = [item for item, _ in items_of_runs(opened, study, library)]

@@ -91,7 +91,7 @@ study_items = sa.Table(
     metadata,
     id_column(),
     sa.Column("study", sa.ForeignKey("studies.id"), nullable=False),
-    sa.Column("key", sa.String(400), nullable=False),
+    sa.Column("key", sa.String(1000), nullable=False),
     sa.Column("group_name", sa.Text, nullable=False),
     sa.Column("media", sa.JSON, nullable=False),
     sa.Column("gold", sa.JSON(none_as_null=True)),

@@ -26,7 +26,7 @@ READING_ROLES: tuple[Role, ...] = ("organiser", "reviewer", "annotator", "adjudi
 FROM_RUNS = ("rating", "pairwise")
 """The forms whose items can be answers of stored runs."""
 
-OF_PROJECTS = ("question", "rationale")
+OF_PROJECTS = ("question", "rationale", "presence", "choice")
 """The forms whose items can be records of a construction project."""
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
@@ -84,7 +84,7 @@ class StudyPlan(FrozenModel):
 
 class StudySettings(FrozenModel):
     """One study: items to be read with one form and one plan. The items come from a file (`items`), a construction
-    project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
+    project (`project`, of which `stage` names the one that waits where several do), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
     all, under one `condition`. At most `most` items are drawn, by the plan's seed. Readers see `title` and `intro`, a text in
     paragraphs."""
 
@@ -94,6 +94,7 @@ class StudySettings(FrozenModel):
     form: str
     items: str = ""
     project: str = ""
+    stage: str = ""
     benchmark: str = ""
     systems: tuple[str, ...] = ()
     condition: str = ""
@@ -111,7 +112,11 @@ class StudySettings(FrozenModel):
         if self.benchmark and self.form not in FROM_RUNS:
             raise ValueError(f"the form {' or '.join(FROM_RUNS)} is expected for answers to a benchmark")
         if self.project and self.form not in OF_PROJECTS:
-            raise ValueError(f"the form {' or '.join(OF_PROJECTS)} is expected for a project")
+            raise ValueError(
+                f"found the form {self.form!r}, expected {one_of(list(OF_PROJECTS), self.form)} for a project"
+            )
+        if self.stage and not self.project:
+            raise ValueError("a project is expected with a stage")
         return self
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -50,6 +51,7 @@ _SHOWN_FIELDS = {
     "question": ("stem", "options", "key", "answer", "explanation"),
     "presence": ("question",),
     "rating": ("question", "answer", "reference"),
+    "choice": ("question", "options"),
     "pairwise": ("question", "answers", "reference"),
 }
 """The fields of a body that a row shows, by form: the forms whose readings fit into a row."""
@@ -179,8 +181,13 @@ def _differing(connection: Connection, account: int, opened: OpenItem) -> str:
         return ""
     some = others_readings(connection, account, opened.version)
     return "\n".join(
-        f"{one.pseudonym}: {_in_words(one.payload)}{f' ({one.comment})' if one.comment else ''}" for one in some
+        f"Reader {letter} ({one.pseudonym}): {_in_words(one.payload)}{f' ({one.comment})' if one.comment else ''}"
+        for letter, one in ((_letter(place), one) for place, one in enumerate(some))
     )
+
+
+def _letter(place: int) -> str:
+    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
 
 
 def _in_words(value: Any) -> str:
@@ -237,6 +244,8 @@ def _decision_columns(form: Form[Any, Any], bodies: Sequence[Any]) -> list[str]:
         return ["decision", *CHECKS, "reason", "comment"]
     if form.name == "pairwise":
         return ["choice", "reason", "comment"]
+    if form.name == "choice":
+        return ["choice", "comment"]
     named = [body.classes if form.name == "presence" else [d.name for d in body.dimensions] for body in bodies]
     return [*dict.fromkeys(name for some in named for name in some), "comment"]
 
@@ -262,6 +271,9 @@ def _payload(
     elif form.name == "rating":
         names = [dimension.name for dimension in opened.body.dimensions]
         given = {"scores": {name: _number(cells[name], file, row, name) for name in names if cells.get(name)}}
+    elif form.name == "choice":
+        said = cells.get("choice", "")
+        given = {"choice": next((name for name in opened.body.options if name.casefold() == said.casefold()), said)}
     else:
         given = {"choice": cells.get("choice", "").lower(), "reason": cells.get("reason", "")}
     return {name: value for name, value in given.items() if value}

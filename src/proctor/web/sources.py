@@ -18,6 +18,7 @@ from proctor.construction.pipeline import (
     Record,
     RecordToReview,
     ReviewStage,
+    ToReview,
     kind_of,
     question_version,
     records_of,
@@ -32,6 +33,7 @@ from proctor.core import (
     Status,
     VideoClip,
     content_hash,
+    one_of,
     read_jsonl,
     unique_keys,
     validated,
@@ -56,13 +58,14 @@ from proctor.web.settings import StudySettings
 @dataclass(frozen=True)
 class NewItem:
     """An item from its source: its key within the study, the group that is resampled together, media, the body for the
-    study's form, and the known reading of a gold item."""
+    study's form, and the known reading of a gold item. With `read_by` one more person is to read it than these."""
 
     key: str
     group: str
     media: tuple[Media, ...]
     body: dict[str, JsonValue]
     gold: dict[str, JsonValue] | None = None
+    read_by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,20 +140,16 @@ def _check_gold(
 # -- a construction project
 
 
-def items_of_project(folder: Path, media: Path, form: str = "question") -> list[NewItem]:
-    """What people read of a construction project: of one whose kind says so, its records for another form; else its
-    questions before its stage `review`, or after its last stage with questions, with their events and words, the flags
-    of screening, and former versions. `media` is the review's media folder, which must hold the project's videos.
+def items_of_project(folder: Path, media: Path, form: str = "question", stage: str = "") -> list[NewItem]:
+    """What people read of a construction project: of one whose kind says so, its records for another form, which a
+    `stage` waits for; else its questions before its stage `review`, or after its last stage with questions, with their
+    events and words, the flags of screening, and former versions. `media` is the review's media folder, which must hold
+    the project's videos.
 
-    Raises `InputError` where it does not, for another form, and for a project with nothing to read.
+    Raises `InputError` where it does not, for another form or stage, and for a project with nothing to read yet.
     """
     project = Project(folder)
-    kind = kind_of(project)
-    asked = kind.to_review.form if kind.to_review is not None else "question"
-    if form != asked:
-        expected = f"form: {asked}, for a project of kind {kind.name}"
-        raise InputError(folder, "form", found=repr(form), expected=expected)
-    records = kind.to_review.records(project) if kind.to_review is not None else _questions(project)
+    records = _to_review(project, form, stage).records(project)
     sources = {source_video.id: source_video for source_video in project.settings.sources}
     groups = project.settings.groups
     items = []
@@ -165,8 +164,24 @@ def items_of_project(folder: Path, media: Path, form: str = "question") -> list[
         clip = VideoClip(source=Path(name).as_posix(), start=record.start, end=record.end, region=source.region)
         body = form_named(form).read_body(dict(record.body), folder, record.key)
         dumped = body.model_dump(mode="json", exclude_defaults=True)
-        items.append(NewItem(record.key, groups[record.source], (clip,), dumped))
+        items.append(NewItem(record.key, groups[record.source], (clip,), dumped, read_by=record.read_by))
     return items
+
+
+def _to_review(project: Project, form: str, stage: str) -> ToReview:
+    """What of the project a study reads. Raises `InputError` for another form, and where its stage is not clear."""
+    kind = kind_of(project)
+    every = kind.to_review or (ToReview("question", _questions, ReviewStage.name),)
+    fitting = [one for one in every if one.form == form]
+    if not fitting:
+        forms = " or ".join(dict.fromkeys(one.form for one in every))
+        expected = f"form: {forms}, for a project of kind {kind.name}"
+        raise InputError(project.folder, "form", found=repr(form), expected=expected)
+    found = [one for one in fitting if stage in ("", one.stage)]
+    if len(found) != 1:
+        expected = one_of([one.stage for one in fitting], stage)
+        raise InputError(project.folder, "stage", found=repr(stage)[:80] if stage else "no stage", expected=expected)
+    return found[0]
 
 
 def _questions(project: Project) -> list[RecordToReview]:

@@ -232,6 +232,38 @@ def deal_study(connection: Connection, study: int, plan: StudyPlan, at: datetime
     return count
 
 
+def deal_another(connection: Connection, study: int, plan: StudyPlan, items: Sequence[NewItem], at: datetime) -> int:
+    """Deals items that one more person is to read (`NewItem.read_by`) to the reader of the plan with the least work who
+    does not have them, and returns the number of new assignments. An item that has more readers already, and one that
+    every reader has, stays as it is."""
+    wanted = {item.key: item.read_by for item in items if item.read_by is not None}
+    out = disabled_people(connection, plan)
+    ids = _accounts(connection, [name for name in plan.readers if name not in out])
+    query = (
+        select(study_items.c.id, study_items.c.key, assignments.c.account)
+        .join(assignments, assignments.c.item == study_items.c.id)
+        .where(study_items.c.study == study, study_items.c.gold.is_(None), assignments.c.role == "reader")
+        .order_by(study_items.c.position)
+    )
+    numbers: dict[str, int] = {}
+    have: dict[str, set[int]] = {}
+    load = Counter[int]()
+    for row in connection.execute(query):
+        numbers[row.key] = row.id
+        have.setdefault(row.key, set()).add(row.account)
+        load[row.account] += 1
+    new: dict[str, list[int]] = {}
+    for key in (key for key in numbers if wanted.get(key) == len(have[key])):
+        work = {name: load[account] for name, account in ids.items() if account not in have[key]}
+        for name in _least(list(work), work, (plan.seed, "another", key))[:1]:
+            load[ids[name]] += 1
+            new.setdefault(name, []).append(numbers[key])
+    count = sum(append_work(connection, ids[name], some, "reader") for name, some in new.items())
+    if count:
+        record(connection, at, None, "deal", f"study {study}", {"another": count, "assignments": count})
+    return count
+
+
 def append_work(connection: Connection, account: int, items: Sequence[int], role: str) -> int:
     """Assigns items after a person's present work, and returns their number."""
     query = select(func.max(assignments.c.position)).where(assignments.c.account == account)

@@ -3,10 +3,12 @@ is left behind: every file of the project is as it was."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -25,7 +27,6 @@ sources:
 stages: {normalise: {model: false}}
 """
 FOCUS = "kind: focus\nsources: [{id: a, video: sources/a.mp4}]\n"
-VOTES = "clip,annotator,class,present\n"
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +75,18 @@ def cuts(name: str) -> Change:
     return lambda root: (root / name).write_text((root / name).read_text()[:100])
 
 
-def focus(judgements: str, more: str = "") -> Change:
+def clip(name: str, **changes: Any) -> str:
+    """A line of a consensus on what is in a clip."""
+    readings = [{"reader": "R-1", "payload": {"present": ["Clip"]}}]
+    line = {"form": "presence", "item": name, "version": 1, "current": True, "by": "agreed", "readings": readings}
+    return json.dumps(line | {"payload": {"present": ["Clip"]}, "body": {"classes": ["Clip"]}} | changes) + "\n"
+
+
+def focus(clips: str, more: str = "") -> Change:
     def change(root: Path) -> None:
         shutil.rmtree(root / "work" / "events")  # the kinds share no stage
         (root / "project.yaml").write_text(FOCUS + more)
-        (root / "sources" / "judgements.csv").write_text(judgements)
+        (root / "sources" / "presence.jsonl").write_text(clips)
 
     return change
 
@@ -187,10 +195,10 @@ FAULTS: dict[str, tuple[Change, str]] = {
         "work/journal.sqlite: found file is not a database, expected a store; it holds replies of models; without it, what the stages made stays,",
     ),
     # annotators
-    "judgements without a column": (focus("clip,annotator\na@0,x\n"), "judgements.csv: row 1: found no column 'class', expected the columns clip"),
-    "a judgement for another video": (focus(VOTES + "z@0,x,Clip,1\n"), "judgements.csv: column 'clip': found 'z@0', expected VIDEO@START with the id of a source: a"),
-    "a judgement twice": (focus(VOTES + "a@0,x,Clip,1\na@0,x,Clip,0\n"), "judgements.csv: row 3, column 'annotator': found 'x' again, expected one vote; row 2"),
-    "judgements elsewhere": (focus(VOTES, "stages: {presence: {judgements: ../v.csv}}\n"), f"{YAML}found '../v.csv', expected a path inside the project folder"),
+    "clips without classes": (focus(clip("a@0", body={})), "presence.jsonl: line 1, field 'body.classes': found nothing, expected"),
+    "a clip of another video": (focus(clip("z@0")), "presence.jsonl: item: found 'z@0', expected VIDEO@START with the id of a source: a"),
+    "a clip twice": (focus(clip("a@0") * 2), "presence.jsonl: line 2: found version 1 of 'a@0' again, expected each version once"),
+    "clips elsewhere": (focus("", "stages: {presence: {consensus: ../v.jsonl}}\n"), f"{YAML}stages: presence, field 'consensus': found '../v.jsonl', expected a path inside the project folder"),
 }  # fmt: skip
 
 
@@ -206,7 +214,7 @@ def test_a_bad_project_is_one_line_and_leaves_nothing(
     if "model" in said:  # the models are among what the stages before follow from
         proctor("build", "run", root, "--until", "events")
     before = files(root)
-    until = "boxes" if "judgements" in name or "judgement " in name else "questions"
+    until = "boxes" if "clip" in name else "questions"
     answer = proctor("build", "run", root, "--until", until)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()

@@ -26,15 +26,16 @@ TITLE = "Procedures of our own"
 
 def right_first(request: Request) -> str:
     """A writer that always puts the right option first, and a model without the video that takes the last one."""
-    said = json.loads(scribe(request))
+    written = scribe(request)
+    if not written.startswith("{"):  # a blind answer
+        return "Answer: D" if written.startswith("Answer: ") else written
+    said = json.loads(written)
     if "key" in said:
         right = f"{said['options'][said['key'] - 1]} {said['question'][-18:-12]}"  # none is asked for twice
         wrong = [f"we {verb} a thing of the kind that is there, to go on with it" for verb in ("hold", "wash", "turn")]
         said |= {"options": [right, *wrong], "key": 1}
     elif "groundtruth" in said:
         said["answer"] += f" {said['question'][-18:-12]}"
-    elif set(said) == {"answer"} and len(said["answer"]) == 1:
-        said["answer"] = "D"
     return json.dumps(said)
 
 

@@ -225,7 +225,7 @@ def test_blind_answers_are_read_by_the_format_of_choices(folder: Path, server: F
         blind = re.search("^A\\. ", request.text, re.MULTILINE) and "You edit" not in request.text
         if not blind:
             return scribe(request)
-        return json.dumps({"answer": wordings[next(turns) % 5].format(json.loads(scribe(request))["answer"])})
+        return wordings[next(turns) % 5].format(scribe(request).removeprefix("Answer: "))
 
     server._reply = worded
     ran(folder, "screen")
@@ -246,7 +246,7 @@ def test_blind_answers_are_read_by_the_format_of_choices(folder: Path, server: F
 def test_a_model_that_declines_to_guess_has_screened_nothing(folder: Path, server: FaultyServer) -> None:
     def declines(request: Request) -> str:
         blind = re.search("^A\\. ", request.text, re.MULTILINE) and "You edit" not in request.text
-        return json.dumps({"answer": "I can't answer without seeing the clip."[:41] * 2}) if blind else scribe(request)
+        return "I can't answer without seeing the clip." * 2 if blind else scribe(request)
 
     server._reply = declines
     ran(folder, "export")

@@ -92,7 +92,7 @@ def test_models_see_what_their_stage_shows_and_nothing_is_asked_again(
 def test_what_both_say_stands_and_what_neither_sees_leaves(folder: Path) -> None:
     a = {"a-k001-s01": REMOVED, "b-k001": DOUBTED, "c-k001-s02": REMOVED}
     b = {"a-k001-s01": REMOVED, "b-k001": {"order": ["A", "B", "C", "D"]}, "c-k001": DOUBTED}
-    assert ran(folder)["physicians"] == "waiting"
+    assert ran(folder)["consensus"] == "waiting"
     reviewed(folder, a, b)
     assert ran(folder)["consensus"] == "waiting"
     states = asyncio.run(run_stages(Project(folder)))
@@ -170,21 +170,21 @@ def test_another_attempt_and_back(film: Path, tmp_path: Path, server: FaultyServ
 
 def test_what_was_said_of_something_else_does_not_count(folder: Path) -> None:
     reviewed(folder, {}, {})
-    assert ran(folder, "physicians")["physicians"] == "made"
+    assert ran(folder, "consensus")["consensus"] == "made"
     redo_record(Project(folder), "frames", "b-k001")
     before = found(folder, "frames", "a"), found(folder, "frames", "b")
     ran(folder, "frames")
     assert found(folder, "frames", "a") == before[0]
     assert found(folder, "frames", "b")["records"] != before[1]["records"]
     redo_record(Project(folder), "frames", "b-k001", undo=True)
-    assert set(ran(folder, "physicians").values()) <= {"made", "kept"}
+    assert set(ran(folder, "consensus").values()) <= {"made", "kept"}
     assert found(folder, "frames", "b")["records"] == before[1]["records"]
     file = folder / "work" / "evidence" / "a.json"
     file.write_text(file.read_text().replace("an instrument is moved", "an instrument is lifted", 1))
     states = asyncio.run(run_stages(Project(folder)))
-    why = next(one.why for one in states if one.stage == "physicians")
+    why = next(one.why for one in states if one.stage == "consensus")
     assert why.startswith(
-        "sources/readings.jsonl: 1 of 3 instances to be read by two physicians, 1 of them changed since"
+        "sources/consensus.jsonl: 1 of 3 instances to settle, 1 of them changed since they were settled"
     )
     reviewed(folder, {}, {})  # the changed one alone is read again
     assert set(ran(folder).values()) <= {"made", "kept"}
@@ -203,8 +203,8 @@ def test_what_was_said_of_something_else_does_not_count(folder: Path) -> None:
         ({}, {"frames": {"frames": [4, 4]}}, "numbers of frames, each once"),
         ({}, {"frames": {"frame": [4]}}, "stages: frames, field 'frame'"),
         ({}, {"evidence": {"pose": "sources/none.onnx"}}, "found no such file, expected a network or keypoints"),
-        ({}, {"physicians": {"a": "x.csv"}}, "stages: physicians, field 'a'"),
-        ({}, {"physicians": {"readings": "../x"}}, "found '../x', expected a path inside the project folder"),
+        ({}, {"consensus": {"a": "x.csv"}}, "stages: consensus, field 'a'"),
+        ({}, {"consensus": {"consensus": "../x"}}, "found '../x', expected a path inside the project folder"),
     ],
 )
 def test_what_a_person_must_correct_is_told(
@@ -243,13 +243,11 @@ def test_killed_and_resumed(film: Path, tmp_path: Path, server: FaultyServer) ->
     first = found(whole, "frames")["records"][0]["order"][0]
     lies = {"verdict": "correct", "text": "It lies still.", "frames": [first]}
     reviewed(whole, {"a-k001-s02": REMOVED}, {"a-k001-s03": lies})
-    ran(whole, "physicians")
     assert decided(whole, {"a-k001-s03": lies}) == ["a-k001"]
     assert set(ran(whole).values()) <= {"made", "kept"}
     assert any(name.startswith("items/") for name in content(whole))
     broken = project(tmp_path / "broken", film, server.url, names="a")
-    for name in ("readings.jsonl", "consensus.jsonl"):
-        (broken / "sources" / name).write_bytes((whole / "sources" / name).read_bytes())
+    (broken / "sources" / "consensus.jsonl").write_bytes((whole / "sources" / "consensus.jsonl").read_bytes())
     rng = np.random.default_rng(7)
     killed = sum(run_and_die(broken, int(rng.integers(1, 4)), before=bool(rng.integers(2))) for _ in range(6))
     assert killed >= 4

@@ -1,4 +1,4 @@
-"""`proctor build sources`: from videos to decisions to copies, through the program."""
+"""`proctor build table DIR sources`: from videos to decisions to copies, through the program."""
 
 from __future__ import annotations
 

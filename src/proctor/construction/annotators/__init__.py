@@ -6,14 +6,6 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators.decisions import (
-        Cells,
-        RecordDecision,
-        csv_of,
-        read_decisions,
-        read_rows,
-        table_of,
-    )
     from proctor.construction.annotators.detector import (
         DetectorNetwork,
         DetectorPlan,
@@ -23,7 +15,6 @@ if TYPE_CHECKING:
     )
     from proctor.construction.annotators.pairs import (
         CHOICES,
-        DIFFERENCE_COLUMNS,
         TrackAgreement,
         TrackComparison,
         TrackDifference,
@@ -41,11 +32,9 @@ if TYPE_CHECKING:
         clips_of,
         due_seconds,
         estimate_presence,
-        read_votes,
     )
     from proctor.construction.annotators.proposals import (
         ACCEPT,
-        PROPOSAL_COLUMNS,
         REJECT,
         BoxDetection,
         BoxProposal,
@@ -58,6 +47,7 @@ if TYPE_CHECKING:
     )
     from proctor.construction.annotators.stages import (
         STAGES,
+        TO_REVIEW,
         Adjudication,
         AnnotatedRecord,
         Boxes,
@@ -67,23 +57,22 @@ if TYPE_CHECKING:
         Proposals,
         Tracks,
         annotators_tolerances,
-        clips_to_vote_on,
         given_files,
         pair_files,
         videos_of,
     )
+    from proctor.construction.annotators.tables import Cells, csv_of, read_rows
     from proctor.construction.annotators.tolerances import MeasuredTolerances, measured_tolerances, tolerance_lines
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
-    "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
-    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "MeasuredTolerances", "Presence",
-    "PresenceReport", "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison",
-    "TrackDifference", "Tracks", "adjudicated", "agreement_of", "annotators_tolerances", "asked_back", "check_boxes",
-    "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "csv_of", "due_seconds", "estimate_presence",
-    "folds_of", "given_files", "held_out_detections", "measured_tolerances", "pair_files", "propose",
-    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "tolerance_lines",
-    "videos_of", "with_proposals",
+    "ACCEPT", "CHOICES", "REJECT", "STAGES", "TO_REVIEW", "Adjudication", "AnnotatedRecord", "BoxDetection",
+    "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections", "DetectorNetwork", "DetectorPlan",
+    "DifferenceRecord", "DueSecond", "Frames", "MeasuredTolerances", "Presence", "PresenceReport", "PresenceVote",
+    "Proposals", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks", "adjudicated", "agreement_of",
+    "annotators_tolerances", "asked_back", "check_boxes", "clips_of", "compare_tracks", "corrected", "csv_of",
+    "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "measured_tolerances",
+    "pair_files", "propose", "read_detections", "read_rows", "sure_score", "tolerance_lines", "videos_of",
+    "with_proposals",
 ]  # fmt: skip

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from proctor.construction.annotation import AnnotatedMoment, Annotation, Sighting, official_name
-from proctor.construction.annotators.decisions import RecordDecision
 from proctor.core import InputError
 from proctor.stats import Estimate, Floats, Resampling, Share, ratio, sums_interval
 
@@ -45,9 +44,6 @@ class TrackDifference:
     a: str
     b: str
     detail: str
-
-
-DIFFERENCE_COLUMNS = tuple(TrackDifference.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -127,9 +123,9 @@ def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resa
 
 
 def adjudicated(
-    a: Annotation, b: Annotation, comparison: TrackComparison, decisions: Mapping[str, RecordDecision]
+    a: Annotation, b: Annotation, comparison: TrackComparison, decisions: Mapping[str, str]
 ) -> tuple[Annotation, list[TrackDifference]]:
-    """The merged annotation, and the undecided differences. Annotation a is used unless "b" was decided; then b is, with
+    """The merged annotation, and the undecided differences (`decisions` are a or b, by id). Annotation a is used unless "b" was decided; then b is, with
     the names of a's instances. Instances of b alone keep their names; "-b" is added if a has an instance of that name.
 
     Raises `InputError` if decisions put an instance in two places at one second, as when only one of two swapped
@@ -143,9 +139,9 @@ def adjudicated(
     for difference in comparison.differences:
         if difference.id not in decisions:
             open_ones.append(difference)
-        elif decisions[difference.id].choice == "b" and difference.kind == "moment":
+        elif decisions[difference.id] == "b" and difference.kind == "moment":
             moments = _moments_of_b(moments, b, difference, name)
-        elif decisions[difference.id].choice == "b":
+        elif decisions[difference.id] == "b":
             for second in range(difference.first, difference.last + 1):
                 kept.pop((second, difference.a), None)
                 new = theirs.get((second, difference.b))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from proctor.construction.annotation import AnnotatedVideo, Annotation, official_name
-from proctor.construction.annotators.decisions import Cells, read_rows
+from proctor.core import InputError
 from proctor.stats import Estimate, LabelVotes, LatentLabels, Resampling, copying, dawid_skene, entropy
 
 CLIP_S = 5
@@ -30,8 +30,6 @@ FEWEST_VOTES = 2
 
 UNINFORMATIVE = 0.2
 """An annotator is uninformative if the upper end of the reliability's interval is lower."""
-
-_WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 def clip_name(video: str, start: int) -> str:
@@ -67,41 +65,24 @@ class PresenceVote:
         return clip_name(self.video, self.start)
 
 
-def read_votes(file: Path) -> list[PresenceVote]:
-    """The votes in a table with the columns clip (VIDEO@START, see `clips_of`), annotator, class and present (yes, no,
-    true, false, 1, 0). Other columns are ignored. A class that is written in several ways (needle, Needle) has the name
-    that comes first.
+def clip_start(name: str, videos: Mapping[str, float], file: Path | None = None) -> tuple[str, int]:
+    """The video and the start of a clip by its name, VIDEO@START. Raises `InputError` for a clip that none of `videos`
+    (seconds by name) has.
 
-    Raises one `InputError` with all faults: empty and invalid cells, a start that is no multiple of five, two votes of
-    an annotator on a class in a clip.
+    >>> clip_start("sim-000@15", {"sim-000": 40.0})
+    ('sim-000', 15)
     """
-    seen: dict[tuple[str, int, str, str], int] = {}
-    spelled: dict[str, str] = {}
-
-    def read(cells: Cells) -> PresenceVote | None:
-        video, start = _clip(cells)
-        annotator, class_name = cells.text("annotator"), cells.text("class")
-        present = cells.choice("present", _WORDS)
-        if not cells.sound or present is None:
-            return None
-        class_name = spelled.setdefault(_class(class_name).casefold(), class_name)
-        key = (video, start, class_name, annotator)
-        if key in seen:
-            cells.fault("annotator", f"{annotator!r} again", f"one vote; row {seen[key]} has it")
-        seen.setdefault(key, cells.number)
-        return PresenceVote(video, start, class_name, annotator, present)
-
-    return read_rows(file, ("clip", "annotator", "class", "present"), read)
-
-
-def _clip(cells: Cells) -> tuple[str, int]:
-    text = cells.text("clip", "a clip's name")
-    video, at, start = text.rpartition("@")
-    if cells.sound and not (at and video and start.isascii() and start.isdigit() and len(start) <= 6):
-        cells.fault("clip", repr(text), "VIDEO@START, as in sim-000@15")
-    elif cells.sound and int(start) % CLIP_S:
-        cells.fault("clip", repr(text), f"a start that is a multiple of {CLIP_S} s")
-    return video, int(start) if cells.sound else 0
+    video, _, start = name.rpartition("@")
+    if video not in videos:
+        expected = f"VIDEO@START with the id of a source: {', '.join(sorted(videos)[:8])}"
+        raise InputError(file, "item", found=repr(name)[:80], expected=expected)
+    clips = clips_of(video, videos[video])
+    if name not in clips:
+        expected = (
+            f"a start that is a multiple of {CLIP_S} s, {clips[-1]} at most: the video lasts {videos[video]:.1f} s"
+        )
+        raise InputError(file, "item", found=repr(name)[:80], expected=expected)
+    return video, int(start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +154,19 @@ class PresenceReport:
 
 
 def estimate_presence(
-    votes: Sequence[PresenceVote], *, risk: float = RISK, plan: Resampling = Resampling(draws=500)
+    votes: Sequence[PresenceVote],
+    *,
+    settled: Mapping[tuple[str, int, str], bool] = {},
+    risk: float = RISK,
+    plan: Resampling = Resampling(draws=500),
 ) -> PresenceReport:
     """Estimates presence by `dawid_skene`: items are classes in clips, each class has its own prior, and annotators have
     one sensitivity and one specificity for all classes; intervals are clustered by video.
 
     The estimate inverts the votes of inverted annotators and ignores uninformative ones. Of two annotators who copy, the
     later by name is left out. A clip needs another vote if its decision is wrong with a probability above `risk`, if
-    the interval of the probability contains ½, or with fewer than two votes. Raises `InputError` without votes.
+    the interval of the probability contains ½, or with fewer than two votes. What an adjudicator `settled` (by video, start
+    and class) is decided. Raises `InputError` without votes.
     """
     ordered = sorted(
         votes,
@@ -218,6 +204,8 @@ def estimate_presence(
         yes = sum(presence_vote.present for presence_vote in kept)
         majority = None if 2 * yes == len(kept) else 2 * yes > len(kept)
         why = "the fit did not converge" if not fit.converged else _why(ends, len(kept), risk)
+        if key in settled:
+            ends, bits, why = (float(settled[key]), None, None), 0.0, ""
         clips.append(ClipPresence(*key, yes, len(kept), majority, *ends, bits, why))
     prevalence = {str(name): float(one[1]) for name, one in zip(fit.strata, fit.prior, strict=True)}
     return PresenceReport(tuple(clips), _annotators(ordered, fit, copies), prevalence, fit.converged)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from proctor.construction.annotation import AnnotatedBox, Annotation, Sighting
-from proctor.construction.annotators.decisions import Cells, RecordDecision, read_rows
+from proctor.construction.annotators.tables import Cells, read_rows
 from proctor.core import InputError
 
 SAME = 0.4
@@ -93,9 +93,6 @@ class BoxProposal:
         """The proposed box."""
         return AnnotatedBox(x=self.x, y=self.y, width=self.width, height=self.height)
 
-
-PROPOSAL_COLUMNS = tuple(BoxProposal.__dataclass_fields__)
-"""The columns of the table for decisions."""
 
 ACCEPT, REJECT = "accept", "reject"
 
@@ -315,9 +312,7 @@ def _missing(tracks: _Tracks, seen: BoxDetection) -> BoxProposal:
     return _at(name, "missing", stood, seen, seen.box, f"a {seen.class_name} is seen where no box is drawn")
 
 
-def corrected(
-    annotation: Annotation, proposals: Iterable[BoxProposal], decisions: Mapping[str, RecordDecision]
-) -> Annotation:
+def corrected(annotation: Annotation, proposals: Iterable[BoxProposal], decisions: Mapping[str, str]) -> Annotation:
     """The annotation with all accepted proposals applied.
 
     A corrected box keeps its instance, attributes and flags; a moved box is no longer `filled`. Raises `InputError` if
@@ -325,8 +320,7 @@ def corrected(
     """
     stands = {(sighting.second, sighting.instance): sighting for sighting in annotation.sightings}
     for proposal in proposals:
-        taken = decisions.get(proposal.id)
-        if proposal.video != annotation.video.id or taken is None or taken.choice != ACCEPT:
+        if proposal.video != annotation.video.id or decisions.get(proposal.id) != ACCEPT:
             continue
         key = (proposal.second, proposal.instance)
         box = stands.get(key)
@@ -373,11 +367,11 @@ def with_proposals(annotation: Annotation, proposals: Iterable[BoxProposal]) -> 
     return Annotation(video=annotation.video, sightings=(*annotation.sightings, *shown), moments=annotation.moments)
 
 
-def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, RecordDecision]]:
+def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, str]]:
     """The annotation without the boxes that `with_proposals` added, and the decisions about them.
 
     Raises `InputError` for a decision that is neither accept nor reject, or without a name."""
-    kept, decisions = [], {}
+    kept, decisions = [], dict[str, str]()
     for sighting in annotation.sightings:
         name = sighting.attributes.get(_ASKED)
         if name is None:
@@ -389,5 +383,5 @@ def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, RecordDeci
         if choice not in {ACCEPT, REJECT} or by in {"", "nobody"}:
             found = f"decision {choice!r} by {by or 'nobody'!r}"
             raise InputError(f"proposal {name!r}", found=found, expected="accept or reject, and a name in 'by'")
-        decisions[name] = RecordDecision(name, choice, by)
+        decisions[name] = choice
     return Annotation(video=annotation.video, sightings=tuple(kept), moments=annotation.moments), decisions

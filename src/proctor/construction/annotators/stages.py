@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import io
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from proctor.construction.annotation import AnnotatedVideo, Annotation, ReadDefaults
-from proctor.construction.annotators.decisions import RecordDecision, csv_of, read_decisions, table_of
+from proctor.construction.annotation import OBJECTS, AnnotatedVideo, Annotation, ReadDefaults, official_name
 from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
 from proctor.construction.annotators.pairs import (
     CHOICES,
-    DIFFERENCE_COLUMNS,
     MOMENT_S,
     TrackDifference,
     adjudicated,
@@ -28,16 +25,13 @@ from proctor.construction.annotators.presence import (
     RISK,
     AnnotatorReliability,
     ClipPresence,
-    PresenceVote,
     check_boxes,
     clips_of,
     due_seconds,
     estimate_presence,
-    read_votes,
 )
 from proctor.construction.annotators.proposals import (
     ACCEPT,
-    PROPOSAL_COLUMNS,
     REJECT,
     BoxDetection,
     BoxProposal,
@@ -48,6 +42,18 @@ from proctor.construction.annotators.proposals import (
     sure_score,
     with_proposals,
 )
+from proctor.construction.annotators.review import (
+    CHOICE_FORM,
+    PRESENCE_FORM,
+    ChoiceLine,
+    PresenceLine,
+    choices_of,
+    clips_to_review,
+    difference_to_review,
+    proposal_to_review,
+    version_of,
+)
+from proctor.construction.annotators.tables import csv_of
 from proctor.construction.annotators.tolerances import (
     AnnotatedPair,
     MeasuredTolerances,
@@ -57,18 +63,25 @@ from proctor.construction.annotators.tolerances import (
 )
 from proctor.construction.files import files_of, read_annotations
 from proctor.construction.pipeline import (
+    ConsensusSettings,
     Made,
     Project,
     Record,
+    RecordToReview,
     SourceVideo,
     Stage,
     StageSettings,
     StageTable,
+    ToReview,
     WaitingError,
     Work,
+    consensus_files,
+    read_consensus,
     records_of,
+    settled_lines,
+    stage_settings,
+    waiting_for_readers,
 )
-from proctor.construction.pipeline.stage import stage_settings
 from proctor.core import InputError, count_of
 from proctor.media import MediaLibrary, Picture
 
@@ -77,10 +90,11 @@ if TYPE_CHECKING:
 
 
 class PresenceRecord(Record):
-    """One class in one clip; `present` is None (with a flag) if another vote is needed."""
+    """One class in one clip; `present` is None (with a flag) if another vote is needed. `read_by` is how many read it."""
 
     clip: ClipPresence
     present: bool | None
+    read_by: int = 0
 
 
 class AnnotatedRecord(Record):
@@ -101,11 +115,20 @@ class DifferenceRecord(Record):
     difference: TrackDifference
 
 
-class PresenceSettings(StageSettings):
-    """The table of votes, and the highest acceptable probability of a wrong decision."""
+class PresenceSettings(ConsensusSettings):
+    """The consensus of the study of clips, the classes that annotators look for, and the highest acceptable probability of
+    a wrong decision."""
 
-    votes: str = "sources/votes.csv"
+    consensus: str = "sources/presence.jsonl"
+    classes: tuple[str, ...] = Field(default=(*OBJECTS,), min_length=1, max_length=60)
     risk: float = Field(default=RISK, gt=0, lt=0.5)
+
+    @model_validator(mode="after")
+    def _different(self) -> Self:
+        names = [(official_name(name) or name).casefold() for name in self.classes]
+        if len({*names}) < len(names):
+            raise ValueError("each class once is expected")
+        return self
 
 
 class TracksInSettings(StageSettings):
@@ -132,10 +155,17 @@ class ProposalsSettings(StageSettings):
     score: float | None = Field(default=None, ge=0, le=1)
 
 
-class DecisionSettings(StageSettings):
-    """The table of decisions; for proposals also a folder of the CVAT files that showed them."""
+class CorrectionsSettings(ConsensusSettings):
+    """The consensus of the study of proposals; or the CVAT files that showed them (`cvat`), with the decisions."""
 
-    decisions: str = ""
+    consensus: str = "sources/corrections.jsonl"
+    cvat: str = ""
+
+
+class AdjudicationSettings(ConsensusSettings):
+    """The consensus of the study of differences."""
+
+    consensus: str = "sources/adjudication.jsonl"
 
 
 class PairSettings(StageSettings):
@@ -176,53 +206,34 @@ class Presence(Stage[PresenceRecord]):
     """Presence of classes in clips of five seconds, from the votes of several annotators."""
 
     name, summary, whole = "presence", "Which classes are present in each clip, by votes", True
-    record, settings, has_table = PresenceRecord, PresenceSettings, True
+    record, settings = PresenceRecord, PresenceSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return given_files(work.project, work.settings(PresenceSettings).votes)
+        return consensus_files(work, work.settings(PresenceSettings).consensus)
 
     async def make(self, work: Work) -> Made[PresenceRecord]:
         settings = work.settings(PresenceSettings)
-        if not self.reads(work):
-            raise WaitingError(f"votes in {settings.votes} (columns clip, annotator, class, present)")
-        votes = read_votes(self.reads(work)[0])
-        known = {source.id for source in work.sources}
-        strange = next((vote.clip for vote in votes if vote.video not in known), None)
-        if strange is not None:
-            expected = f"VIDEO@START with the id of a source: {', '.join(sorted(known)[:8])}"
-            raise InputError(self.reads(work)[0], "column 'clip'", found=repr(strange), expected=expected)
-        _check_ends(self.reads(work)[0], votes, videos_of(work.project))
-        report = estimate_presence(votes, risk=settings.risk)
+        videos = {video.id: video.seconds for video in videos_of(work.project)}
+        lines = [line for line in read_consensus(self.reads(work), PresenceLine) if line.current]
+        clips = [clip for name, seconds in videos.items() for clip in clips_of(name, seconds)]
+        if not lines:
+            raise waiting_for_readers(work, settings.consensus, f"{count_of(len(clips), 'clip')} to read")
+        votes = [vote for line in lines for vote in line.votes(videos, self.reads(work)[0])]
+        settled = {key: there for line in lines for key, there in line.settled(videos).items()}
+        report = estimate_presence(votes, settled=settled, risk=settings.risk)
+        read_by = {line.item: len(line.readings) for line in lines}
         records = [
             PresenceRecord(
                 id=f"{clip.video}@{clip.start}:{clip.class_name}", flags=("another vote",) if clip.why else (),
                 present=clip.present,
                 clip=clip,
+                read_by=read_by[clip.clip],
             )
             for clip in report.clips
         ]  # fmt: skip
-        return Made(records, notes=[_reliability_line(annotator) for annotator in report.annotators])
-
-    def table(self, project: Project) -> StageTable:
-        """The clips that need another vote, the most uncertain first; before any vote, all clips."""
-        records = records_of(project, self)
-        clips = sorted(
-            (one.clip for one in records if one.clip.why), key=lambda clip: (-clip.entropy, clip.video, clip.start)
-        )
-        rows = [(clip.clip, clip.class_name, clip.yes, clip.votes, f"{clip.probability:.3f}") for clip in clips]
-        if not records:
-            rows = [(name, "", "", "", "") for name in clips_to_vote_on(project)]
-        return StageTable(csv_of(("clip", "class", "yes", "votes", "probability"), rows), len(rows), "clip")
-
-
-def _check_ends(file: Path, votes: Sequence[PresenceVote], videos: Sequence[AnnotatedVideo]) -> None:
-    """Raises `InputError` for a vote on a clip that begins after its video's end."""
-    seconds = {video.id: video.seconds for video in videos}
-    late = next((vote for vote in votes if vote.start >= seconds.get(vote.video, math.inf)), None)
-    if late is not None:
-        last = clips_of(late.video, seconds[late.video])[-1]
-        expected = f"{last} at most: the video lasts {seconds[late.video]:.1f} s"
-        raise InputError(file, "column 'clip'", found=repr(late.clip), expected=expected)
+        left = len({*clips} - read_by.keys())
+        notes = [f"{left} of {count_of(len(clips), 'clip')} to read"] if left else []
+        return Made(records, notes=[*notes, *(_reliability_line(annotator) for annotator in report.annotators)])
 
 
 def _reliability_line(reliability: AnnotatorReliability) -> str:
@@ -285,7 +296,7 @@ class Proposals(Stage[ProposalRecord]):
     """Corrections proposed by a detector that has not seen the video."""
 
     name, summary, whole, after = "proposals", "Corrections that a detector proposes", True, ("presence", "boxes")
-    record, settings, has_table, tracks_as = ProposalRecord, ProposalsSettings, True, "cvat"
+    record, settings, tracks_as = ProposalRecord, ProposalsSettings, "cvat"
 
     def reads(self, work: Work) -> Sequence[Path]:
         settings = work.settings(ProposalsSettings)
@@ -315,11 +326,6 @@ class Proposals(Stage[ProposalRecord]):
         ]
         note = f"{count_of(len(found), 'detection')}, counted from a score of {score:.2f} on"
         return Made([ProposalRecord(id=proposal.id, proposal=proposal) for proposal in proposals], notes=[note])
-
-    def table(self, project: Project) -> StageTable:
-        """The proposals, with empty columns decision and by."""
-        made = [one.proposal for one in records_of(project, self)]
-        return StageTable(table_of(made, PROPOSAL_COLUMNS, decided=True), len(made), "proposal")
 
     def tracks(self, project: Project) -> Sequence[Annotation]:
         """The boxes as they stand, with each proposal as a track of its own."""
@@ -360,18 +366,17 @@ class Corrections(Stage[AnnotatedRecord]):
     """The boxes with the proposals that a person accepted."""
 
     name, summary, whole, after = "corrections", "Boxes with the accepted proposals", True, ("boxes", "proposals")
-    record, settings, tracks_as = AnnotatedRecord, DecisionSettings, "cvat"
-    default = "sources/proposals.csv"
+    record, settings, tracks_as = AnnotatedRecord, CorrectionsSettings, "cvat"
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
+        settings = work.settings(CorrectionsSettings)
+        return given_files(work.project, settings.cvat) if settings.cvat else consensus_files(work, settings.consensus)
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         proposals = [record.proposal for record in work.records("proposals", ProposalRecord)]
         annotations = [record.annotation for record in work.records("boxes", AnnotatedRecord)]
-        decisions = _decisions(self.reads(work), proposals) if proposals else {}
-        _all_decided(work, self.default, "proposal", len(proposals) - len(decisions))
-        accepted = sum(decision.choice == ACCEPT for decision in decisions.values())
+        decisions = _decisions(work, proposals, self.reads(work)) if proposals else {}
+        accepted = sum(choice == ACCEPT for choice in decisions.values())
         notes = [f"{accepted} of {count_of(len(proposals), 'proposal')} accepted"]
         return Made(_records(corrected(annotation, proposals, decisions) for annotation in annotations), notes=notes)
 
@@ -380,28 +385,32 @@ class Corrections(Stage[AnnotatedRecord]):
         return [one.annotation for one in records_of(project, self)]
 
 
-def _decisions(files: Sequence[Path], proposals: Sequence[BoxProposal]) -> dict[str, RecordDecision]:
-    """The decisions in a table, or in the CVAT files that showed the proposals."""
-    if not files or files[0].suffix.lower() != ".xml":
-        return read_decisions(files[0], proposals, (ACCEPT, REJECT)) if files else {}
+def _decisions(work: Work, proposals: Sequence[BoxProposal], files: Sequence[Path]) -> dict[str, str]:
+    """The decision on each proposal, from the review, or the CVAT files that showed them. Raises `WaitingError` where one
+    is open."""
+    settings = work.settings(CorrectionsSettings)
+    if not settings.cvat:
+        versions = {proposal.id: version_of(proposal) for proposal in proposals}
+        lines = read_consensus(files, ChoiceLine)
+        return choices_of(
+            settled_lines(work, settings.consensus, "proposal", versions, lines), (ACCEPT, REJECT), settings.consensus
+        )
     found = {name: one for annotation in read_annotations(files) for name, one in asked_back(annotation)[1].items()}
-    strange = next((name for name in found if name not in {proposal.id for proposal in proposals}), None)
+    known = {proposal.id for proposal in proposals}
+    strange = next((name for name in found if name not in known), None)
     if strange is not None:
         raise InputError(files[0].parent, found=f"proposal {strange!r}", expected="one that is open: show them again")
+    if known - found.keys():
+        left = count_of(len(known - found.keys()), "proposal")
+        raise WaitingError(f"{left} to decide in {settings.cvat} (the attributes decision and by)")
     return found
-
-
-def _all_decided(work: Work, default: str, what: str, undecided: int) -> None:
-    if undecided:
-        where = work.settings(DecisionSettings).decisions or default
-        raise WaitingError(f"{count_of(undecided, what)} to decide in {where} (columns id, decision, by)")
 
 
 class Tracks(Stage[DifferenceRecord]):
     """The differences between two annotators' tracks."""
 
     name, summary, whole, after = "tracks", "Where two annotators' tracks differ", True, ("corrections",)
-    record, settings, has_table = DifferenceRecord, PairSettings, True
+    record, settings = DifferenceRecord, PairSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
         return pair_files(work.project)
@@ -423,11 +432,6 @@ class Tracks(Stage[DifferenceRecord]):
             notes=[note, *tolerance_lines(measured)],
         )
 
-    def table(self, project: Project) -> StageTable:
-        """Every difference, with empty columns decision (a or b) and by, for a third person."""
-        made = [one.difference for one in records_of(project, self)]
-        return StageTable(table_of(made, DIFFERENCE_COLUMNS, decided=True), len(made), "difference")
-
 
 def annotators_tolerances(project: Project) -> MeasuredTolerances | None:
     """The tolerances from a project's two annotators; None before both have given tracks of all videos."""
@@ -447,8 +451,11 @@ def pair_files(project: Project) -> list[Path]:
 def _with_measured_moments(pairs: Sequence[AnnotatedPair]) -> list[AnnotatedPair]:
     """The comparisons in which moments are the same up to what 95 of 100 of the annotators' pairs stay within, at least
     `MOMENT_S`."""
-    limit = max(MOMENT_S, measured_tolerances(pairs).moment_apart or 0.0)
-    return [(a, b, compare_tracks(a, b, moment_s=limit)) for a, b, _ in pairs]
+    return _compared(pairs, max(MOMENT_S, measured_tolerances(pairs).moment_apart or 0.0))
+
+
+def _compared(pairs: Sequence[AnnotatedPair], moment_s: float) -> list[AnnotatedPair]:
+    return [(a, b, compare_tracks(a, b, moment_s=moment_s)) for a, b, _ in pairs]
 
 
 def _pairs(work: Work) -> list[AnnotatedPair]:
@@ -474,23 +481,23 @@ class Adjudication(Stage[AnnotatedRecord]):
     """Merges two annotations by the decisions of a third person."""
 
     name, summary, whole, after = "adjudication", "Tracks as a third person decided", True, ("tracks",)
-    record, settings, tracks_as = AnnotatedRecord, DecisionSettings, "json"
-    default = "sources/differences.csv"
+    record, settings, tracks_as = AnnotatedRecord, AdjudicationSettings, "json"
 
     def reads(self, work: Work) -> Sequence[Path]:
-        table = given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
-        return [*table, *pair_files(work.project)]
+        return [*consensus_files(work, work.settings(AdjudicationSettings).consensus), *pair_files(work.project)]
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
+        named = work.settings(AdjudicationSettings).consensus
         pairs = _pairs(work)
-        asked = {one.id for _, _, each in _with_measured_moments(pairs) for one in each.differences}
-        # More videos may change what counts as the same moment: decisions on any difference stand.
-        every = [(a, b, compare_tracks(a, b, moment_s=0.0)) for a, b, _ in pairs]
-        differences: list[TrackDifference] = [difference for _, _, each in every for difference in each.differences]
-        table = given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
-        decisions = read_decisions(table[0], differences, CHOICES) if table and differences else {}
-        _all_decided(work, self.default, "difference", len(asked - decisions.keys()))
-        return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in every))
+        asked, known = (
+            {one.id: version_of(one) for _, _, each in some for one in each.differences}
+            # More videos may change what counts as the same moment: decisions on any difference stand.
+            for some in (_with_measured_moments(pairs), _compared(pairs, 0.0))
+        )
+        lines = read_consensus(consensus_files(work, named), ChoiceLine)
+        settled = settled_lines(work, named, "difference", asked, lines, known)
+        decisions = choices_of(settled, CHOICES, named)
+        return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in _compared(pairs, 0.0)))
 
     def tracks(self, project: Project) -> Sequence[Annotation]:
         """The tracks as decided."""
@@ -516,14 +523,46 @@ def videos_of(project: Project) -> list[AnnotatedVideo]:
     return found
 
 
-def clips_to_vote_on(project: Project) -> list[str]:
-    """The names of all clips of the project's videos."""
-    return [
-        name for annotated_video in videos_of(project) for name in clips_of(annotated_video.id, annotated_video.seconds)
-    ]
-
-
 def _video(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str]:
     """The library with a source's video (a link may lead out of the project), and its name there."""
     file = project.path(source, "video").resolve()
     return MediaLibrary(file.parent), file.name
+
+
+# -- what people read in a review
+
+
+def _clips(project: Project) -> list[RecordToReview]:
+    made = records_of(project, Presence())
+    read_by = {record.clip.clip: record.read_by for record in made if record.clip.why}
+    classes = stage_settings(project, Presence.name, PresenceSettings).classes
+    return clips_to_review(videos_of(project), classes, read_by)
+
+
+def _proposals(project: Project) -> list[RecordToReview]:
+    stand = {record.id: record.annotation for record in records_of(project, Boxes())}
+    regions = {source.id: source.region for source in project.settings.sources}
+    proposals = [record.proposal for record in records_of(project, Proposals())]
+    return [
+        proposal_to_review(one, stand[one.video], regions.get(one.video)) for one in proposals if one.video in stand
+    ]
+
+
+def _differences(project: Project) -> list[RecordToReview]:
+    found = {record.difference.id for record in records_of(project, Tracks())}
+    regions = {source.id: source.region for source in project.settings.sources}
+    pairs = _with_measured_moments(_pairs_of(project, project.settings.sources)) if found else []
+    return [
+        difference_to_review(difference, a, b, regions.get(a.video.id))
+        for a, b, comparison in pairs
+        for difference in comparison.differences
+        if difference.id in found
+    ]
+
+
+TO_REVIEW = (
+    ToReview(PRESENCE_FORM, _clips, Presence.name),
+    ToReview(CHOICE_FORM, _proposals, Corrections.name),
+    ToReview(CHOICE_FORM, _differences, Adjudication.name),
+)
+"""What people read of a project in a review; nothing of a stage that was not run yet."""

@@ -121,16 +121,15 @@ def table(
 ) -> core.PluginReport:
     """Write what people need for the next step.
 
-    Runs the project up to the stage, and writes its table: of presence the clips that need another vote, the most
-    uncertain first; of boxes the seconds at which boxes are needed; of proposals and tracks what a person decides, with
-    empty columns. --tracks writes the boxes of boxes, proposals (each as a track of its own), corrections and
-    adjudication.
+    Runs the project up to the stage, and writes its table: of boxes the seconds at which boxes are needed. --tracks
+    writes the boxes of boxes, proposals (each as a track of its own), corrections and adjudication. What people vote on
+    and decide is read in a review (proctor review).
 
     Of sources, lists what each video is and holds, and proposes stretches outside the body and text overlays to hide.
     People decide in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them.
     Originals stay.
 
-    Example: proctor build table theatre tracks --out theatre/sources/differences.csv
+    Example: proctor build table theatre boxes --out seconds.csv
     """
     if stage == _SOURCES:
         if out is not None or tracks is not None or to is not None:

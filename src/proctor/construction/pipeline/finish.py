@@ -220,7 +220,7 @@ class ExportStage(FilesStage):
     also_after: ClassVar[tuple[str, ...]] = (REVIEW,)
 
     def reads(self, work: Work) -> Sequence[Path]:
-        settled = [work.project.work / REVIEW / f"{ALL}.json"] if REVIEW in work.before else []
+        settled = [unit_file(work.project, REVIEW)] if REVIEW in work.before else []
         return [*super().reads(work), *settled]
 
     @abstractmethod
@@ -243,7 +243,9 @@ def nothing_stays(project: Project, what: str) -> InputError:
     named = shell_word(project.folder)
     causes = first_causes(project)
     cause = f" ({causes[0]})" if causes else ""
-    expected = f"at least one; `proctor build status {named}` says why, `proctor build run {named} --redo STAGE` asks again"
+    expected = (
+        f"at least one; `proctor build status {named}` says why, `proctor build run {named} --redo STAGE` asks again"
+    )
     return InputError(project.folder, "export", found=f"no {what} that stays{cause}", expected=expected)
 
 
@@ -282,18 +284,33 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _reviewed(work: Work) -> list[str]:
-    """The section on the review, from `reviewed.md` (`proctor review export`), and its outcome."""
-    file, settled = work.project.folder / REVIEWED, work.before.get(REVIEW)
+def unit_file(project: Project, stage: str) -> Path:
+    """The file of what a whole stage made."""
+    return project.work / stage / f"{ALL}.json"
+
+
+def made_by(project: Project, stage: str) -> UnitFile:
+    """What a whole stage made, rejected and noted."""
+    return read_model(unit_file(project, stage), UnitFile, "a stage's records")
+
+
+def reviewed_by(project: Project) -> list[str]:
+    """The section on the review, from `reviewed.md` (`proctor review export --what datasheet`)."""
+    file = project.folder / REVIEWED
     if file.is_file():
-        lines = input_text(file, "the section of a datasheet").rstrip().splitlines()
-    elif settled is None:
+        return input_text(file, "the section of a datasheet").rstrip().splitlines()
+    return ["## Reviewed by", "", "By whom and with which agreement is not recorded in this project."]
+
+
+def _reviewed(work: Work) -> list[str]:
+    """The section on the review, and its outcome."""
+    settled = work.before.get(REVIEW)
+    if settled is None and not (work.project.folder / REVIEWED).is_file():
         return ["## Reviewed by", "", "Nobody yet: no reading of a clinician is recorded in this project."]
-    else:
-        lines = ["## Reviewed by", "", "By whom and with which agreement is not recorded in this project."]
+    lines = reviewed_by(work.project)
     if settled is None:
         return lines
-    made = read_model(work.project.work / REVIEW / f"{ALL}.json", UnitFile, "a stage's records")
+    made = made_by(work.project, REVIEW)
     outcome = ["", "### What became of the questions", "", f"{'; '.join(made.notes)}."]
     rejected = [refused for refused in made.refused if refused.kind == REJECTED]
     return [

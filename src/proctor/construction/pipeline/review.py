@@ -6,37 +6,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from proctor.construction.pipeline.project import check_inside
+from proctor.construction.pipeline.consensus import (
+    ConsensusLine,
+    ConsensusSettings,
+    ReviewedBody,
+    ReviewPart,
+    consensus_files,
+    read_consensus,
+    settled_lines,
+)
 from proctor.construction.pipeline.questions import KEY_STANDS_OUT, QuestionsSettings, broken_rule, stands_out
 from proctor.construction.pipeline.records import DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
-from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, StageSettings, WaitingError, Work, stage_settings
-from proctor.core import (
-    InputError,
-    Region,
-    collapse_spaces,
-    content_hash,
-    count_of,
-    read_jsonl,
-    shell_word,
-    unique_keys,
-    validated,
-)
+from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, Work, stage_settings
+from proctor.core import Region, collapse_spaces, content_hash, count_of
 from proctor.core.formats import MOST_OPTIONS
 
 REVIEW, REJECTED = "review", "rejected in review"
 _LONGEST = 10_000
 _BY_ORGANISER = "changed in the review before it was read"
-
-
-class ReviewStageSettings(StageSettings):
-    """The consensus of a study of the project's questions, as a path inside the project: JSON lines of
-    `proctor review export --what consensus`."""
-
-    consensus: str = "sources/consensus.jsonl"
 
 
 class SettledQuestion(Reworked):
@@ -58,15 +49,12 @@ class ReviewStage(Stage[SettledQuestion]):
     whole: ClassVar[bool] = True
     optional: ClassVar[bool] = True
     record = SettledQuestion
-    settings = ReviewStageSettings
+    settings = ConsensusSettings
     roles: ClassVar[tuple[str, ...]] = ("screen", "judge")
     prompts = (PROMPTS / "blind.txt.j2",)
 
     def reads(self, work: Work) -> Sequence[Path]:
-        named = work.settings(ReviewStageSettings).consensus
-        check_inside(work.project.file, "stages: review", "consensus", named)
-        file = work.project.folder / named
-        return [file] if file.exists() else []
+        return consensus_files(work, work.settings(ConsensusSettings).consensus)
 
     async def make(self, work: Work) -> Made[SettledQuestion]:
         questions = work.records("repair", Reworked)
@@ -107,19 +95,12 @@ def question_version(draft_question: DraftQuestion, region: Region | None) -> st
 # -- the file
 
 
-class _Part(BaseModel):
-    """A part of a line; other fields are ignored."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-
-class _Body(_Part):
+class _Body(ReviewedBody):
     stem: str = Field(min_length=1, max_length=_LONGEST)
     options: tuple[str, ...] = Field(default=(), max_length=MOST_OPTIONS)
     key: int | None = Field(default=None, ge=0, strict=True)
     answer: str = Field(default="", max_length=_LONGEST)
     explanation: str = Field(default="", max_length=_LONGEST)
-    origin: str = ""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -133,41 +114,28 @@ class _Body(_Part):
         return self
 
 
-class _Payload(_Part):
+class _Payload(ReviewPart):
     decision: Literal["accept", "edit", "reject"]
     reason: str = Field(default="", max_length=_LONGEST)
 
 
-class _Line(_Part):
+class _Line(ConsensusLine):
     form: Literal["question"]
-    item: str = Field(min_length=1, max_length=200)
-    version: int = Field(ge=1, strict=True)
-    current: bool = Field(strict=True)
-    payload: _Payload
-    reason: str = Field(default="", max_length=_LONGEST)
+    payload: _Payload | None
     body: _Body
 
     @property
     def rejected(self) -> bool:
-        return self.payload.decision == "reject"
+        return self.payload is not None and self.payload.decision == "reject"
 
     @property
     def why(self) -> str:
         """The reasons of the settled reading and of the adjudication."""
-        return "; ".join(dict.fromkeys(filter(None, map(collapse_spaces, (self.payload.reason, self.reason)))))
-
-
-def _read(file: Path) -> list[_Line]:
-    """The lines of a consensus, older versions of an item first. Raises `InputError` for an invalid line, and for a
-    version that is settled twice."""
-    found: dict[tuple[str, int], _Line] = {}
-    for place, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
-        line = validated(_Line, value, file, place)
-        if (line.item, line.version) in found:
-            what = f"version {line.version} of {line.item!r} again"
-            raise InputError(file, place, found=what, expected="each version once: the consensus of one study")
-        found[line.item, line.version] = line
-    return [found[key] for key in sorted(found)]
+        return "; ".join(
+            dict.fromkeys(
+                filter(None, map(collapse_spaces, (self.payload.reason if self.payload else "", self.reason)))
+            )
+        )
 
 
 def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -> tuple[Mapping[str, _Line], int]:
@@ -175,18 +143,10 @@ def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -
     is open."""
     regions = {source.id: source.region for source in work.sources}
     versions = {question.id: question_version(question, regions[question.source]) for question in questions}
-    lines = [line for file in files for line in _read(file)]
-    found = {line.item: line for line in lines if line.current and line.body.origin == versions.get(line.item)}
-    left = versions.keys() - found.keys()
-    if left:
-        changed = len(left & {line.item for line in lines})
-        since = f", {changed} of them changed since they were settled" if changed else ""
-        named = work.settings(ReviewStageSettings).consensus
-        raise WaitingError(
-            f"{named}: {len(left)} of {count_of(len(versions), 'question')} to settle{since} (proctor review export "
-            f"REVIEW STUDY --what consensus --out {shell_word(work.project.folder / named)} writes what is settled)"
-        )
-    return found, len({line.item for line in lines if not line.rejected} - versions.keys())
+    lines = read_consensus(files, _Line)
+    found = settled_lines(work, work.settings(ConsensusSettings).consensus, "question", versions, lines)
+    accepted = {line.item for line in lines if line.payload is not None and not line.rejected}
+    return found, len(accepted - versions.keys())
 
 
 # -- the questions

@@ -47,33 +47,36 @@ _AT_ONCE = 8  # units of one stage
 @dataclass(frozen=True)
 class RecordToReview:
     """One record of a project as an item of a review: its `key`, its source and stretch of the video (in seconds), and
-    the fields for the review's form."""
+    the fields for the review's form. With `read_by` one more person is to read it than these."""
 
     key: str
     source: str
     start: float
     end: float
     body: Mapping[str, JsonValue]
+    read_by: int | None = None
 
 
 @dataclass(frozen=True)
 class ToReview:
-    """What of a project people read in the browser: the review's `form`, and the records that wait for them now."""
+    """What of a project people read in a review: its `form`, the records that wait for them now, and the `stage` that
+    reads what they settled."""
 
     form: str
     records: Callable[[Project], Sequence[RecordToReview]]
+    stage: str = ""
 
 
 @dataclass(frozen=True)
 class ProjectKind:
-    """A kind of project and its stages in order; `example` is the `project.yaml` of a new one. Without `to_review`,
+    """A kind of project and its stages in order; `example` is the `project.yaml` of a new one. Without `to_review`
     people read its questions, if it has any."""
 
     name: str
     summary: str
     stages: tuple[Stage[Any], ...]
     example: Path
-    to_review: ToReview | None = None
+    to_review: tuple[ToReview, ...] = ()
 
     def stage(self, name: str) -> Stage[Any]:
         """A stage by name. Raises `InputError` with all names for an unknown one."""

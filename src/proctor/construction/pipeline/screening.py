@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Record, Refused
@@ -41,6 +41,7 @@ GIVEN_AWAY = frozenset({SOLVED_BLIND, GUESSED})
 _PROMPT = PROMPTS / "blind.txt.j2"
 _RIGHT = 2.0  # the judge's score of a right free response, of 0 to 2
 _AT_ONCE = 8
+_MOST_SAID = 2000  # characters of a reply
 
 
 class ScreenSettings(StageSettings):
@@ -93,7 +94,7 @@ class ScreenStage(Stage[Screening]):
 
     name: ClassVar[str] = "screen"
     summary: ClassVar[str] = "What can be answered blind"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     after: ClassVar[tuple[str, ...]] = ("questions",)
     whole: ClassVar[bool] = True
     record = Screening
@@ -140,33 +141,30 @@ async def screen(
     return screenings, [result for result in results if isinstance(result, Refused)]
 
 
-class _Choice(BaseModel):
-    answer: str = Field(min_length=1, max_length=2000)
-
-
-class _Free(BaseModel):
-    answer: str = Field(min_length=1, max_length=2000)
-
-
 async def _judgement(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge: Scorer | None) -> _Judgement:
-    if draft.kind == "free":
-        reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
-        if gives_up(reply.answer):
-            return BlindAnswer(model=asker.model, seed=seed, said=reply.answer, right=None), (call,)
-        right, verdict = await _judged(draft, reply.answer, judge, work)
-        return BlindAnswer(model=asker.model, seed=seed, said=reply.answer, right=right), (call, *verdict)
+    """A blind answer: the reply is read by the answer format, as in a run."""
+    item = as_item(draft)
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
     shown = [draft.options[int(place)] for place in order]
-    values = {"question": draft.text, "options": list(zip(letters, shown, strict=True))}
-    choice, call = await asker.ask(_Choice, draft.id, values, draw=seed)
+    values = {
+        "question": draft.text,
+        "options": list(zip(letters, shown, strict=True)),
+        "instruction": item.answer.instruction(shown),
+    }
+    reply, call = await asker.words(draft.id, values, draw=seed)
+    right, calls = None, tuple[Call, ...]()
     try:
-        letter = ChoiceFormat().parse(choice.answer, shown)
+        read = str(item.answer.parse(reply, shown))
     except ParseError:
-        right = None
+        pass
     else:
-        right = int(order[letters.index(str(letter))]) == draft.key
-    return BlindAnswer(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), (call,)
+        if draft.kind == "mcq":
+            right = int(order[letters.index(read)]) == draft.key
+        elif not gives_up(read):
+            right, calls = await _judged(draft, read, judge, work)
+    said = reply.strip()[:_MOST_SAID]
+    return BlindAnswer(model=asker.model, seed=seed, said=said, right=right), (call, *calls)
 
 
 async def _judged(

@@ -25,7 +25,7 @@ from proctor.core import (
     generator,
     refusal,
 )
-from proctor.judges import CachedModel, as_said
+from proctor.judges import CachedModel, StoredReply, as_said, as_text
 from proctor.media import Sound
 from proctor.models import load_prompt
 
@@ -112,6 +112,15 @@ class Asker:
         Raises `RefusalError` if the model declines or its reply does not fit the form, and `InfrastructureError` if no
         reply arrives.
         """
+        return await self._asked(as_said(form), item, values, pictures, draw)
+
+    async def words(self, item: str, values: Mapping[str, object], *, draw: int = 0) -> tuple[str, Call]:
+        """The model's reply in its own words, for an answer format to read. Raises as `ask`."""
+        return await self._asked(as_text(), item, values, (), draw)
+
+    async def _asked(
+        self, stored: StoredReply[T], item: str, values: Mapping[str, object], pictures: Sequence[Frame], draw: int
+    ) -> tuple[T, Call]:
         if self._prompt is None:
             raise ValueError("no prompt to ask with")
         system, user = self._prompt.render(**values)
@@ -123,7 +132,7 @@ class Asker:
             "seed": self._work.project.settings.seed,
             **({"draw": draw} if draw else {}),
         }
-        return await self._kept(form, [user, *pictures], content, item, system)
+        return await self._kept(stored, [user, *pictures], content, item, system)
 
     async def first_valid(
         self,
@@ -158,17 +167,20 @@ class Asker:
         """The transcript of a sound. The cache key is the samples alone, not the file, the stretch or the project's
         seed. Raises as `ask`."""
         content: dict[str, JsonValue] = {"sound": hashlib.sha256(sound.wav).hexdigest()}
-        return await self._kept(form, [sound], content, item, "")
+        return await self._kept(as_said(form), [sound], content, item, "")
 
     async def _kept(
-        self, form: type[M], parts: Sequence[str | Frame | Sound], content: dict[str, JsonValue], item: str, system: str
-    ) -> tuple[M, Call]:
+        self,
+        stored: StoredReply[T],
+        parts: Sequence[str | Frame | Sound],
+        content: dict[str, JsonValue],
+        item: str,
+        system: str,
+    ) -> tuple[T, Call]:
         attempt = self._work.attempt(item)
         content |= {"kind": f"build.{self._work.stage}", "attempt": attempt}
         try:
-            value, judgement = await self._cached.ask(
-                as_said(form), parts, content=content, item_id=item, system=system
-            )
+            value, judgement = await self._cached.ask(stored, parts, content=content, item_id=item, system=system)
         except NoVerdictError as error:
             raise RefusalError(str(error).replace("no verdict", "no draft")).after(error.usage or Usage()) from error
         prompt = self._prompt.sha256 if self._prompt is not None else ""

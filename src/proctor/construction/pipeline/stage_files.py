@@ -35,7 +35,7 @@ class StageFiles:
     def write(self, project: Project, stage: Stage[Any]) -> list[str]:
         """Writes the files from the stage's records on disk; a line about each."""
         lines = []
-        if self.tracks is not None and (annotations := stage.tracks(project)):
+        if self.tracks is not None and stage.tracks_as and (annotations := stage.tracks(project)):
             files = write_folder(annotations, self.to or stage.tracks_as, self.tracks)
             lines.append(f"{count_of(len(files), 'file')} in {self.tracks}")
         if self.out is not None:

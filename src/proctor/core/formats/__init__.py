@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from proctor.core.formats.overlap import covered, iou, matching
     from proctor.core.formats.pattern import PatternFormat
     from proctor.core.formats.quantity import QuantityFormat
+    from proctor.core.formats.rationales import rationale_in
     from proctor.core.formats.reply import declared_answers, gives_up, json_values
     from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
     from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
@@ -33,8 +34,9 @@ else:
 
 __all__ = [
     "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
-    "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat",
-    "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat", "ShortTextFormat",
-    "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values",
-    "matching", "option_letters", "without_thoughts", "word_f1",
+    "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat",
+    "PercentageFormat", "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat",
+    "ShortTextFormat", "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents",
+    "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values", "matching", "option_letters",
+    "rationale_in", "without_thoughts", "word_f1",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from proctor import __version__
 from proctor.construction import Annotation, CandidateQuestion, Completion, complete, deal_options, official_name
 from proctor.construction.annotators import (
     STAGES,
+    TO_REVIEW,
     AnnotatedRecord,
     DifferenceRecord,
     MeasuredTolerances,
@@ -413,4 +414,5 @@ KIND = ProjectKind(
     "Questions on foreign objects, from tracks by several annotators",
     (SourcesStage(), *STAGES, FocusQuestions(), FocusExport()),
     Path(__file__).with_name("project.yaml"),
+    TO_REVIEW,
 )

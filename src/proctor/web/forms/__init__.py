@@ -7,8 +7,8 @@ from typing import Any
 
 from proctor.core import InputError, one_of
 from proctor.web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
-from proctor.web.forms.marks import ORDER, BoxesForm, MomentsForm, OrderForm, PresenceForm
-from proctor.web.forms.rationale import SENTENCES, RationaleBody, RationaleForm
+from proctor.web.forms.marks import ORDER, BoxesForm, ChoiceBody, ChoiceForm, MomentsForm, OrderForm, PresenceForm
+from proctor.web.forms.rationale import AS_RECORDED, SENTENCES, WHOLE_ORDER, RationaleBody, RationaleForm
 from proctor.web.forms.texts import (
     CHECKS,
     PairwiseBody,
@@ -30,6 +30,7 @@ FORMS: Mapping[str, Form[Any, Any]] = {
         RationaleForm(),
         PresenceForm(),
         BoxesForm(),
+        ChoiceForm(),
         MomentsForm(),
         RatingForm(),
         PairwiseForm(),
@@ -45,7 +46,7 @@ def form_named(name: str) -> Form[Any, Any]:
 
 
 __all__ = [
-    "CHECKS", "FORMS", "ORDER", "SENTENCES", "BoxAt", "Form", "FormModel", "PairwiseBody", "QuestionBody",
+    "AS_RECORDED", "CHECKS", "FORMS", "ORDER", "SENTENCES", "WHOLE_ORDER", "BoxAt", "ChoiceBody", "Form", "FormModel", "PairwiseBody", "QuestionBody",
     "QuestionEvent", "QuestionText", "RatedDimension", "RatingBody", "RationaleBody", "ReadingValues",
     "boxes_matched", "form_named",
 ]  # fmt: skip

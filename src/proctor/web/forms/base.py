@@ -140,7 +140,8 @@ class Form(ABC, Generic[B, P]):
         return label
 
     def levels(self, dimension: str) -> tuple[str, ...]:
-        """All labels that a dimension allows, given or not: chance agreement depends on their number."""
+        """All labels that a dimension allows, given or not: chance agreement depends on their number. None where they are
+        too many for an agreement by chance."""
         del dimension
         return "yes", "no"
 

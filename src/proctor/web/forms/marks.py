@@ -152,6 +152,68 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
         return ReadingValues(boxes=tuple(box.at for box in payload.boxes))
 
 
+class ShownBox(FormModel):
+    """A box that is drawn on the picture at a time, with a word beside it."""
+
+    time: Seconds
+    label: Label
+    x: Fraction
+    y: Fraction
+    width: float = Field(gt=0, le=1)
+    height: float = Field(gt=0, le=1)
+
+
+class ChoiceBody(FormModel):
+    """A question about boxes, and the options to choose from. `origin` is the version of the construction project's
+    record."""
+
+    question: Passage
+    options: tuple[Label, ...] = Field(min_length=2, max_length=9)
+    boxes: tuple[ShownBox, ...] = Field(default=(), max_length=60)
+    origin: Line = ""
+
+    @model_validator(mode="after")
+    def _different(self) -> Self:
+        if len({*self.options}) < len(self.options) or any(_OR in option for option in self.options):
+            raise ValueError(f"different options without {_OR.strip()!r} are expected")
+        return self
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times at which boxes are drawn."""
+        return tuple(sorted({box.time for box in self.boxes}))
+
+
+class ChoicePayload(FormModel):
+    """The chosen option."""
+
+    choice: Annotated[str, BeforeValidator(plain), StringConstraints(max_length=80)] = ""
+
+
+_OR = " / "
+
+
+class ChoiceForm(Form[ChoiceBody, ChoicePayload]):
+    """Choose one of the options, by pictures on which boxes are drawn. Agreement is computed for each set of options."""
+
+    name = "choice"
+    body = ChoiceBody
+    payload = ChoicePayload
+
+    def check(self, body: ChoiceBody, payload: ChoicePayload) -> None:
+        check_known([payload.choice] if payload.choice else [], body.options, "choice")
+
+    def missing(self, body: ChoiceBody, payload: ChoicePayload) -> list[str]:
+        del body
+        return [] if payload.choice else ["choice.choice"]
+
+    def values(self, body: ChoiceBody, payload: ChoicePayload) -> ReadingValues:
+        return ReadingValues({_OR.join(body.options): payload.choice})
+
+    def levels(self, dimension: str) -> tuple[str, ...]:
+        return tuple(dimension.split(_OR))
+
+
 class MarkedMoment(FormModel):
     """A moment on the timeline."""
 

@@ -16,6 +16,9 @@ from proctor.web.forms.marks import ORDER, OrderFrame
 SENTENCES = "sentences"
 """The dimension of verdicts on sentences."""
 
+WHOLE_ORDER, AS_RECORDED = "the whole order", "the recorded order"
+"""The dimensions of whole orders: the same of both readers, and whether each is as recorded."""
+
 _SENTENCE = "sentence "  # begins the label of a sentence, beside those of pairs of frames
 
 
@@ -139,9 +142,13 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
         return 1 + max(frame.media for frame in body.frames)
 
     def dimension(self, label: str) -> str:
+        if label in (WHOLE_ORDER, AS_RECORDED):
+            return label
         return SENTENCES if label.startswith(_SENTENCE) else ORDER
 
     def levels(self, dimension: str) -> tuple[str, ...]:
+        if dimension == WHOLE_ORDER:
+            return ()
         return ("keep", "correct", "remove") if dimension == SENTENCES else super().levels(dimension)
 
     def values(self, body: RationaleBody, payload: RationalePayload) -> ReadingValues:
@@ -151,6 +158,7 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
             for one, other in combinations(sorted(body.ids), 2)
             if one in place and other in place
         }
+        labels |= {WHOLE_ORDER: " > ".join(payload.order), AS_RECORDED: yes(payload.order == body.recorded)}
         decided = self._decided(body, payload)
         labels |= {f"{_SENTENCE}{name}": str(one.verdict) for name, one in decided.items() if one.verdict}
         said: list[JsonValue] = [_as_said(decision) for decision in decided.values()]

@@ -233,11 +233,13 @@ PLAIN = "model"
 
 class ConsensusOptions(SystemOptions):
     """`over` names systems and methods, joined by commas (`model` is the model itself, with its plain prompt);
-    `samples` is how often each model, and each method with each model, votes. An option of a method among them has the
-    method's name before it: `pairwise-vote.samples=1`."""
+    `samples` is how often each model, and each method with each model, votes. `scenario` or `workflow` is that of all
+    methods among them. An option of one of them has its name before it: `pairwise-vote.samples=1`."""
 
     over: str = PLAIN
     samples: int = Field(default=1, ge=1, le=100)
+    scenario: str | None = None
+    workflow: str | None = None
 
 
 def members(models: Sequence[ModelClient], *, seed: int, options: Mapping[str, JsonValue]) -> list[tuple[str, System]]:
@@ -246,11 +248,19 @@ def members(models: Sequence[ModelClient], *, seed: int, options: Mapping[str, J
     Raises `ConfigurationError` for unknown names, a name twice, options of methods that do not vote, a method
     without a model, models that no member uses, and fewer than two votes.
     """
-    own = {key: value for key, value in options.items() if "." not in key}
-    chosen = read_options(CONSENSUS, ConsensusOptions, own)
+    undotted = {key: value for key, value in options.items() if "." not in key}
+    chosen = read_options(CONSENSUS, ConsensusOptions, undotted)
     names = [name.strip() for name in chosen.over.split(",")]
     _check(names, models)
-    options_of = _member_options(names, options)
+    shared = chosen.model_dump(include={"scenario", "workflow"}, exclude_none=True)
+    methods = [name for name in names if name != PLAIN and asks_models(name)]
+    if shared and not methods:
+        raise ConfigurationError(f"{CONSENSUS}: option {min(shared)!r}: found no method in 'over' that takes it")
+    alone = _member_options(names, options)
+    options_of = {name: alone.get(name) or {} for name in methods}
+    options_of = {
+        name: ({} if {"scenario", "workflow"} & own.keys() else shared) | own for name, own in options_of.items()
+    }
     voters: list[tuple[str, System]] = []
     for name in names:
         if not _needs_model(name):  # it would vote the same a second time

@@ -1,36 +1,46 @@
-"""The stage `consensus`: instances as they were settled in the review, by both physicians or by an adjudicator; those that
-are rejected leave with the reason."""
+"""The stage `consensus`: instances as two physicians and an adjudicator settled them in a review in the browser. Each
+physician puts the frames in order, and only then judges each sentence of the rationale; neither sees the other's reading."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
-from proctor.construction.annotators import given_files
-from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
-from proctor.core import InputError, collapse_spaces, count_of, read_jsonl, shell_word, unique_keys, validated
-from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.physicians import (
-    CORRECT,
-    REMOVE,
-    Reviewed,
+from proctor.construction.pipeline import (
+    ConsensusLine,
+    ConsensusSettings,
+    Made,
+    Project,
+    RecordToReview,
+    Refused,
+    ReviewedBody,
     ReviewPart,
-    SettledSentence,
-    order_text,
+    Stage,
+    Work,
+    consensus_files,
+    kind_of,
+    mentioned,
+    read_consensus,
+    records_of,
+    settled_lines,
+    told_order,
 )
+from proctor.core import InputError, collapse_spaces, content_hash, count_of, shell_word
+from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
 from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
-AGREED = "agreed"
+FORM = "rationale"
+"""The form of the review."""
+
+CORRECT, REMOVE = "correct", "remove"
+UNCLEAR = "unclear"
 NOT_SPOKEN_OF = "a frame that no sentence cites"
-
-
-class ConsensusSettings(StageSettings):
-    """The consensus of the review, as a path inside the project: JSON lines of `proctor review export --what consensus`."""
-
-    consensus: str = "sources/consensus.jsonl"
+_LONGEST = 10_000
+_FEWEST = 2  # readings of an instance
+_ABOUT = {"id", "frames", "order", "text"}
 
 
 class AgreedFrames(OrderedFrames):
@@ -44,125 +54,204 @@ class AgreedFrames(OrderedFrames):
 
 
 class ConsensusStage(Stage[AgreedFrames]):
-    """Waits until every instance is settled. A recorded order that neither physician sees leaves without a question; what
-    both say is settled; an adjudicator settles the rest."""
+    """Waits until every instance with a rationale is settled. A recorded order that no physician sees leaves without a
+    question; what both say is settled; an adjudicator settles the rest."""
 
     name = "consensus"
     summary = "What both say, or an adjudicator settled"
-    after: ClassVar[tuple[str, ...]] = ("frames", "evidence", "physicians")
+    after: ClassVar[tuple[str, ...]] = ("frames", "evidence")
     whole = True
-    version = 2
+    makes = "instances"
+    version = 3
     record = AgreedFrames
     settings = ConsensusSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return given_files(work.project, work.settings(ConsensusSettings).consensus)
+        return consensus_files(work, work.settings(ConsensusSettings).consensus)
 
     async def make(self, work: Work) -> Made[AgreedFrames]:
-        reviews, files = work.records("physicians", Reviewed), self.reads(work)
-        lines = _read(files[0]) if files else {}
-        settled = {name: line for name, line in lines.items() if line.current}
-        left = [one.instance for one in reviews if not _is_of(settled.get(one.instance), one)]
-        if left:
-            named = work.settings(ConsensusSettings).consensus
-            raise WaitingError(
-                f"{named}: {len(left)} of {count_of(len(reviews), 'instance')} to settle (proctor review export REVIEW STUDY "
-                f"--what consensus --out {shell_word(work.project.folder / named)} writes what is settled)"
-            )
-        frames = {record.id: record for record in work.records("frames", OrderedFrames)}
-        checked = {record.id: record for record in work.records("evidence", CheckedSentence)}
-        every = [_settled(frames[one.instance], one, settled[one.instance], files[0]) for one in reviews]
+        files = self.reads(work)
+        shown = _to_review(work.records("frames", OrderedFrames), work.records("evidence", CheckedSentence))
+        versions = {one.id: version_of(one, *mine) for one, mine in shown}
+        named = work.settings(ConsensusSettings).consensus
+        settled = settled_lines(work, named, "instance", versions, read_consensus(files, _Line))
+        every = [_settled(one, mine, settled[one.id], files[0]) for one, mine in shown]
         made = [one for one in every if isinstance(one, AgreedFrames)]
+        notes = _notes(shown, settled)
         kept = {name for agreed_frames in made for name in agreed_frames.made_from}
-        doubted = sum(bool(one.flags) for name, one in checked.items() if name in kept)
-        others = sum(settled[one.instance].by != AGREED for one in reviews)
-        notes = [f"{count_of(others, 'instance')} settled by an adjudicator"]
+        doubted = sum(bool(sentence.flags) for _, mine in shown for sentence in mine if sentence.id in kept)
         notes += [f"{count_of(doubted, 'sentence')} kept by physicians against a flag"] if doubted else []
         return Made(made, [one for one in every if isinstance(one, Refused)], notes)
 
 
+_Shown = tuple[OrderedFrames, list[CheckedSentence]]  # an instance and its sentences
+
+
+def _to_review(frames: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> list[_Shown]:
+    """The instances with a rationale."""
+    of = {one.id: [sentence for sentence in sentences if sentence.instance == one.id] for one in frames}
+    return [(one, of[one.id]) for one in frames if of[one.id]]
+
+
+def records_to_review(project: Project) -> list[RecordToReview]:
+    """The instances that wait for physicians, for the review's form `rationale`. Raises `InputError` where there is none
+    yet."""
+    kind = kind_of(project)
+    shown = _to_review(*(records_of(project, kind.stage(name)) for name in ("frames", "evidence")))
+    if not shown:
+        place = shell_word(project.folder)
+        expected = f"a project whose stage evidence was run (proctor build run {place} --until evidence)"
+        raise InputError(project.folder, found="no rationale yet", expected=expected)
+    return [RecordToReview(one.id, one.source, one.start, one.end, _body(one, mine)) for one, mine in shown]
+
+
+def _body(ordered_frames: OrderedFrames, sentences: Sequence[CheckedSentence]) -> dict[str, JsonValue]:
+    return {
+        "frames": [{"id": frame.label, "time": frame.time} for frame in ordered_frames.frames],
+        "recorded": [*ordered_frames.order],
+        "sentences": [_shown_sentence(sentence) for sentence in sentences],
+        "origin": version_of(ordered_frames, *sentences),
+    }
+
+
+def _shown_sentence(sentence: CheckedSentence) -> dict[str, JsonValue]:
+    shown: dict[str, JsonValue] = {"id": sentence.id, "text": sentence.text, "frames": [*sentence.frames]}
+    return shown | {"flags": [*sentence.flags], "why": sentence.why} if sentence.flags else shown
+
+
+def version_of(*some: BaseModel) -> str:
+    """A short hash of what physicians read (the frames of an instance and its sentences), without a model's verdicts."""
+    kept = [one.model_dump(mode="json", include=_ABOUT) for one in some]
+    return content_hash([*kept])[:16]
+
+
+# -- the file
+
+
+class _Decision(ReviewPart):
+    """What was settled on a sentence; with `correct`, `text` and `frames` replace it."""
+
+    verdict: Literal["keep", "correct", "remove"]
+    text: str = Field(default="", max_length=_LONGEST)
+    frames: tuple[str, ...] = Field(default=(), max_length=40)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.verdict == CORRECT and not (self.text.split() and self.frames):
+            raise ValueError("a corrected sentence with its text and the frames that it cites is expected")
+        return self
+
+    def corrected(self, order: Sequence[str], file: Path, place: str) -> CitedSentence:
+        """The correction, with the citations in the order of time. Raises `InputError` for one that cites or names other
+        frames, or puts frames in another order."""
+        text = collapse_spaces(self.text)
+        strange = [label for label in self.frames if label not in order]
+        strange += [label for label in mentioned(text) if label not in self.frames]
+        if strange:
+            expected = "a correction that cites each frame that it names, and frames of the instance alone"
+            raise InputError(file, place, found=f"frame {strange[0][:20]}", expected=expected)
+        wrong = next((pair for pair in told_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
+        if wrong is not None:
+            raise InputError(
+                file, place, found=f"{wrong[0]} before {wrong[1]}", expected=f"the order {' > '.join(order)}"
+            )
+        return CitedSentence(text=text, frames=tuple(sorted({*self.frames}, key=order.index)))
+
+
 class _Payload(ReviewPart):
     accepted: bool
-    sentences: dict[str, SettledSentence] = Field(default={}, max_length=40)
+    sentences: dict[str, _Decision] = Field(default={}, max_length=40)
 
 
-class _Shown(ReviewPart):
+class _Order(ReviewPart):
+    order: tuple[str, ...] = Field(default=(), max_length=40)
+
+
+class _Reading(ReviewPart):
+    payload: _Order
+
+
+class _Sentence(ReviewPart):
     id: str
     text: str
     frames: tuple[str, ...] = ()
 
 
-class _Body(ReviewPart):
+class _Body(ReviewedBody):
     recorded: tuple[str, ...]
-    sentences: tuple[_Shown, ...]
-    origin: str = ""
+    sentences: tuple[_Sentence, ...]
 
 
-class _Line(ReviewPart):
+class _Line(ConsensusLine):
     form: Literal["rationale"]
-    item: str = Field(min_length=1, max_length=200)
-    version: int = Field(ge=1, strict=True)
-    current: bool = Field(strict=True)
-    by: str = Field(min_length=1, max_length=80)
-    payload: _Payload
-    reason: str = Field(default="", max_length=20_000)
+    payload: _Payload | None
     body: _Body
+    readings: tuple[_Reading, ...] = Field(default=(), max_length=100)
+
+    @property
+    def orders(self) -> list[tuple[str, ...]]:
+        """The order by each reader; empty where it is unclear."""
+        return [reading.payload.order for reading in self.readings]
 
 
-def _read(file: Path) -> Mapping[str, _Line]:
-    """By instance the line of its newest version. Raises `InputError` for an invalid line, and for a version that is
-    settled twice."""
-    found: dict[tuple[str, int], _Line] = {}
-    for place, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
-        line = validated(_Line, value, file, place)
-        if (line.item, line.version) in found:
-            what = f"version {line.version} of {line.item!r} again"
-            raise InputError(file, place, found=what, expected="each version once: the consensus of one study")
-        found[line.item, line.version] = line
-    return {key[0]: found[key] for key in sorted(found)}
+def _notes(shown: Sequence[_Shown], settled: Mapping[str, _Line]) -> list[str]:
+    orders = [order == one.order for one, _ in shown for order in settled[one.id].orders]
+    return [
+        f"{count_of(sum(line.adjudicated for line in settled.values()), 'instance')} settled by an adjudicator",
+        f"{sum(orders)} of {count_of(len(orders), 'order')} by physicians as recorded",
+    ]
 
 
-def _is_of(line: _Line | None, reviewed: Reviewed) -> bool:
-    """Whether a line settles what both physicians read."""
-    return line is not None and line.body.origin == reviewed.version
-
-
-def _settled(frames: OrderedFrames, reviewed: Reviewed, line: _Line, file: Path) -> AgreedFrames | Refused:
-    name = f"{reviewed.instance}-agreed"
-    _check_text(reviewed, line, file)
-    if not line.payload.accepted:
-        found = f"{order_text(reviewed.a.order)}; {order_text(reviewed.b.order)}"
-        neither = reviewed.order not in (reviewed.a.order, reviewed.b.order)
-        why = "neither physician sees the recorded order" if neither else "rejected in the review"
+def _settled(
+    frames: OrderedFrames, sentences: Sequence[CheckedSentence], line: _Line, file: Path
+) -> AgreedFrames | Refused:
+    name, made_from = f"{frames.id}-agreed", (frames.id, *(sentence.id for sentence in sentences))
+    _check(frames, sentences, line, file)
+    payload = line.payload
+    if payload is None or not payload.accepted:
+        why = (
+            "neither physician sees the recorded order" if frames.order not in line.orders else "rejected in the review"
+        )
         reason = "; ".join(filter(None, (why, collapse_spaces(line.reason))))
-        return Refused.of(name, "order", reason, found, (reviewed.id,))
+        return Refused.of(name, "order", reason, "; ".join(map(order_text, line.orders)), made_from)
     kept = []
-    for sentence in reviewed.sentences:
-        decision = line.payload.sentences.get(sentence.id)
+    for sentence in sentences:
+        decision = payload.sentences.get(sentence.id)
         if decision is None:
-            raise InputError(
-                file, reviewed.instance, found=f"no verdict on {sentence.id}", expected="one on each sentence"
-            )
-        final = decision.of(reviewed.order, file, f"{reviewed.instance}, {sentence.id}")
-        if final.verdict == CORRECT:
-            kept.append((sentence.id, CitedSentence(text=final.correction, frames=final.frames)))
-        elif final.verdict != REMOVE:
+            raise InputError(file, frames.id, found=f"no verdict on {sentence.id}", expected="one on each sentence")
+        if decision.verdict == CORRECT:
+            place = f"{frames.id}, {sentence.id}"
+            kept.append((sentence.id, decision.corrected(frames.order, file, place)))
+        elif decision.verdict != REMOVE:
             kept.append((sentence.id, CitedSentence(text=sentence.text, frames=sentence.frames)))
     if not kept:
-        return Refused.of(name, "rationale", "no sentence is left of it", made_from=(reviewed.id,))
+        return Refused.of(name, "rationale", "no sentence is left of it", made_from=made_from)
     cited = {label for _, sentence in kept for label in sentence.frames}
     return AgreedFrames.model_validate(
         frames.model_dump()
-        | {"id": name, "made_from": (reviewed.id, *(known for known, _ in kept))}
-        | {"flags": () if cited == set(reviewed.order) else (NOT_SPOKEN_OF,)}
+        | {"id": name, "made_from": (frames.id, *(known for known, _ in kept))}
+        | {"flags": () if cited == set(frames.order) else (NOT_SPOKEN_OF,)}
         | {"sentences": tuple(sentence for _, sentence in kept)}
     )
 
 
-def _check_text(reviewed: Reviewed, line: _Line, file: Path) -> None:
-    """Raises `InputError` where an organiser changed the item in the review: the project's records are its text."""
-    here = [(sentence.id, sentence.text, sentence.frames) for sentence in reviewed.sentences]
+def _check(frames: OrderedFrames, sentences: Sequence[CheckedSentence], line: _Line, file: Path) -> None:
+    """Raises `InputError` where fewer than two people read the instance, and where an organiser changed it in the review:
+    the project's records are its text."""
+    if len(line.readings) < _FEWEST:
+        expected = f"at least {_FEWEST} (plan: readings: {_FEWEST})"
+        raise InputError(file, frames.id, found=count_of(len(line.readings), "reading"), expected=expected)
+    here = [(sentence.id, sentence.text, sentence.frames) for sentence in sentences]
     there = [(shown.id, shown.text, shown.frames) for shown in line.body.sentences]
-    if (here, reviewed.order) != (there, line.body.recorded):
+    if (here, frames.order) != (there, line.body.recorded):
         expected = "the sentences and the order of the project; correct them in a reading, or redo them in the project"
-        raise InputError(file, reviewed.instance, found="an item that was changed in the review", expected=expected)
+        raise InputError(file, frames.id, found="an item that was changed in the review", expected=expected)
+
+
+def order_text(order: Sequence[str]) -> str:
+    """An order as text.
+
+    >>> order_text(("B", "A")), order_text(())
+    ('B > A', 'unclear')
+    """
+    return " > ".join(order) or UNCLEAR

@@ -24,22 +24,18 @@ from proctor.construction.pipeline import (
     WrittenExport,
     about_sources,
     dealt_parts,
+    made_by,
     nothing_stays,
+    reviewed_by,
     stage_settings,
+    unit_file,
 )
 from proctor.construction.sources import SourcesStage
 from proctor.core import Image, Item, Reference, count_of, write_whole
 from proctor.core.formats import OrderingFormat
 from proctor.tasks.clinicalskillqa.construction import dealt_names, write_instances
-from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames, ConsensusStage
+from proctor.tasks.clinicalskillqa.project.consensus import FORM, AgreedFrames, ConsensusStage, records_to_review
 from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
-from proctor.tasks.clinicalskillqa.project.physicians import (
-    FORM,
-    PhysiciansStage,
-    Reviewed,
-    agreement,
-    records_to_review,
-)
 from proctor.tasks.clinicalskillqa.project.rationales import (
     CheckedSentence,
     EvidenceStage,
@@ -100,16 +96,11 @@ class InstancesExport(FilesStage):
     """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part, and a datasheet. Ids are
     shuffled over all instances, so that they reveal nothing."""
 
-    after: ClassVar[tuple[str, ...]] = (
-        "frames",
-        "rationales",
-        "refine",
-        "evidence",
-        "physicians",
-        "consensus",
-        "split",
-    )
+    after: ClassVar[tuple[str, ...]] = ("frames", "rationales", "refine", "evidence", "consensus", "split")
     reader = "clinicalskillqa"
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return [*super().reads(work), unit_file(work.project, ConsensusStage.name)]
 
     def fill(self, work: Work, folder: Path) -> WrittenExport:
         made = work.records("split", PartedFrames)
@@ -180,26 +171,19 @@ def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
 
 
 def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
-    """The datasheet: sources and licence, the funnel, models and prompts, the verdicts on sentences, the physicians'
-    agreement, and their joint decisions."""
+    """The datasheet: sources and licence, the funnel, models and prompts, the verdicts on sentences, and the review with
+    its outcome."""
     sizes = Counter(len(parted_frames.order) for parted_frames in made)
     shown = ", ".join(f"{count} of {size} frames" for size, count in sorted(sizes.items()))
     lines = about_sources(work, f"{count_of(len(made), 'instance')} ({shown})", "From frames to instances", made)
-    checked, reviews = work.records("evidence", CheckedSentence), work.records("physicians", Reviewed)
+    checked = work.records("evidence", CheckedSentence)
     verdicts = Counter(checked_sentence.verdict or "no verdict" for checked_sentence in checked)
     lines += ["## Sentences on their frames", ""]
     lines += [f"- {name}: {count_of(count, 'sentence')}" for name, count in sorted(verdicts.items())]
-    lines += [
-        "",
-        "## Reviewed by",
-        "",
-        f"{' and '.join(sorted({who for review in reviews for who in review.by}))}.",
-        "",
-    ]
-    lines += [f"- {line}" for line in agreement(reviews, work.project.settings)]
-    differ = sum(bool(review.flags) for review in reviews)
-    lines += [f"- {count_of(differ, 'instance')} on which they differed, or did not see the recorded order"]
-    lines += [f"- {count_of(len(reviews) - len(made), 'instance')} left for that, or without a sentence"]
+    lines += ["", *reviewed_by(work.project), "", "### What became of the instances", ""]
+    settled = made_by(work.project, ConsensusStage.name)
+    lines += [f"- {note}" for note in settled.notes]
+    lines += [f"- {count_of(len(settled.refused), 'instance')} left for that, or without a sentence"]
     flags = Counter(flag for parted_frames in made for flag in parted_frames.flags)
     lines += [f"- {flag}: {count_of(count, 'instance')}" for flag, count in sorted(flags.items())]
     return "\n".join(lines) + "\n"
@@ -214,11 +198,10 @@ KIND = ProjectKind(
         RationalesStage(),
         RefineStage(),
         EvidenceStage(),
-        PhysiciansStage(),
         ConsensusStage(),
         InstanceSplitStage(),
         InstancesExport(),
     ),
     Path(__file__).with_name("project.yaml"),
-    ToReview(FORM, records_to_review),
+    (ToReview(FORM, records_to_review),),
 )

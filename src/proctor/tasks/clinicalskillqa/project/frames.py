@@ -145,7 +145,9 @@ def pictures_of(project: Project, ordered_frames: OrderedFrames, labels: Sequenc
     for label, jpeg in zip(labels, jpegs, strict=True):
         if hashlib.sha256(jpeg).hexdigest() != known[label].sha256:
             found = f"another picture at {known[label].time:.3f} s"
-            expected = "the one that was recorded, by other versions of PyAV and Pillow (or: build run DIR --redo frames)"
+            expected = (
+                "the one that was recorded, by other versions of PyAV and Pillow (or: build run DIR --redo frames)"
+            )
             raise InputError(
                 project.path(source, "video"), f"frame {label} of {ordered_frames.id}", found=found, expected=expected
             )

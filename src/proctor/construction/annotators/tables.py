@@ -1,31 +1,20 @@
-"""Tables that people fill in: typed cells with all faults listed at once, and decisions about records."""
+"""Tables: typed cells with all faults listed at once, and rows as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
-from proctor.core import (
-    Sheet,
-    SheetRow,
-    cell_text,
-    error_of_faults,
-    is_empty,
-    lost_text,
-    one_of,
-    read_safe_cell,
-    read_sheet,
-    safe_cell,
-)
+from proctor.core import Sheet, SheetRow, cell_text, error_of_faults, lost_text, read_safe_cell, read_sheet, safe_cell
 
 T = TypeVar("T")
 
 MOST_ROWS = 2_000_000
-"""The limit for tables of votes, detections and decisions."""
+"""The limit for tables of detections."""
 
 
 class Cells:
@@ -61,18 +50,6 @@ class Cells:
             return low
         return value
 
-    def choice(self, column: str, words: Mapping[str, T]) -> T | None:
-        """The value of a word, ignoring case; None for an invalid cell."""
-        text = cell_text(self._row.cells.get(column))
-        if text.casefold() not in words:
-            self.fault(column, repr(text[:40]) if text else "nothing", f"one of {', '.join(words)}")
-            return None
-        return words[text.casefold()]
-
-    def empty(self, column: str) -> bool:
-        """Whether the cell is empty."""
-        return is_empty(self._row.cells.get(column))
-
 
 def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | None]) -> list[T]:
     """The results of `read` for each row of a table (`SHEET_SUFFIXES`), without None. Raises one `InputError` for all
@@ -91,59 +68,8 @@ def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | No
     return found
 
 
-class Decidable(Protocol):
-    """A record that a person decides about."""
-
-    @property
-    def id(self) -> str:
-        """Its name, once in a table."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RecordDecision:
-    """A decision about the record `id`, and who made it."""
-
-    id: str
-    choice: str
-    by: str
-
-
-def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[str]) -> dict[str, RecordDecision]:
-    """The decisions in a table with the columns id, decision and by (see `table_of`); rows without one are undecided.
-
-    Raises `InputError` for a decision that is none of `choices` or has no name in `by`, and for an unknown or repeated
-    id.
-    """
-    known = {record.id for record in records}
-    seen: dict[str, int] = {}
-
-    def read(cells: Cells) -> RecordDecision | None:
-        name = cells.text("id", "the id of a record")
-        if cells.empty("decision"):
-            return None
-        choice = cells.choice("decision", {one: one for one in choices})
-        by = cells.text("by", "who decided")
-        if name and name not in known:
-            cells.fault("id", repr(name), one_of(known, name) if known else "no row: nothing is open")
-        if name in seen:
-            cells.fault("id", f"{name!r} again", f"each id once; row {seen[name]} has it")
-        seen.setdefault(name, cells.number)
-        return RecordDecision(name, choice, by) if choice is not None else None
-
-    return {row.id: row for row in read_rows(file, ("id", "decision", "by"), read)}
-
-
-def table_of(records: Sequence[Any], columns: Sequence[str], *, decided: bool = False) -> str:
-    """Records (dataclasses) as CSV with these columns; `decided` adds empty columns decision and by. None is an empty
-    cell; numbers have at most six decimals. See `csv_of`."""
-    more = ("decision", "by") if decided else ()
-    rows = ((*(cells[name] for name in columns), *("" for _ in more)) for cells in map(asdict, records))
-    return csv_of((*columns, *more), rows)
-
-
 def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as CSV below a header. A text that a spreadsheet would take for a formula gets a leading apostrophe, which
+    """Rows as CSV below a header. None is an empty cell; numbers have at most six decimals. A text that a spreadsheet would take for a formula gets a leading apostrophe, which
     `read_rows` removes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
