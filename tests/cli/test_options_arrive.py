@@ -40,7 +40,7 @@ class Way(NamedTuple):
     named: Mapping[str, str] = {}
 
 
-STORE = "api:open_store api:name_in"
+STORE = "api:open_store shell:name_in"
 ASKING = ("base_url", "settings", "timeout_s", "retries", "price", "structured", "model")
 GRID = (
     "model prompts references reason images documents media limit concurrency base_url settings timeout_s retries price "
@@ -151,7 +151,7 @@ WAYS = (
         "challenges:rerun",
         {**FORMAT, **others("action phase name team state out")},
     ),
-    Way("worker", "", "api:work_async", dict.fromkeys(("folder", "executor", "gpu"), "of a challenge")),
+    Way("worker", "", "shell:work_async", dict.fromkeys(("folder", "executor", "gpu"), "of a challenge")),
     Way(
         "worker",
         "folder",
@@ -214,11 +214,11 @@ WAYS = (
     Way(
         "run",
         "bench",
-        "api:arrange",
+        "shell:arrange",
         {"dry_run": "asks nothing", "workers": "processes of the same command", "on": "where these are"},
         {"systems": "system"},
     ),
-    Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
+    Way("choose", "bench --out folder", "shell:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers", others("decided_by")),
     Way(
         "import",
@@ -230,7 +230,7 @@ WAYS = (
         ),
         {"decided_by": "by", "path": "file"},
     ),
-    Way("store merge", "a.db", "api:join_stores", {**FORMAT, **others("whole")}),
+    Way("store merge", "a.db", "shell:join_stores", {**FORMAT, **others("whole")}),
     Way(
         "store merge",
         "a.db --whole --store b.db",
@@ -241,7 +241,7 @@ WAYS = (
     Way(
         "score",
         "bench",
-        "api:prepare_scorers",
+        "shell:prepare_scorers",
         {
             **FORMAT,
             **dict.fromkeys(("predictions", "references"), "of a file"),
@@ -264,7 +264,7 @@ WAYS = (
     Way(
         "results",
         "--pool a.json",
-        "api:pool",
+        "shell:pool",
         {
             **TABLES,
             **others(
@@ -276,7 +276,7 @@ WAYS = (
     Way(
         "results",
         "bench --protocol official",
-        f"{STORE} api:official_summary",
+        f"{STORE} shell:official_summary",
         {**TABLES, "flags": "a list instead", "content_hash": "a hash instead", "pool": "of sites instead"},
     ),
     Way("compare", "bench", f"{STORE} api:compare", TABLES),
@@ -320,21 +320,21 @@ WAYS = (
             **dict.fromkeys(("report", "media", "dimensions", "protocol"), "how it is shown"),
         },
     ),
-    Way("judge perturb", "bench", "api:prepare_probes", {**FORMAT}, {"store": "source"}),
+    Way("judge perturb", "bench", "shell:prepare_probes", {**FORMAT}, {"store": "source"}),
     Way(
         "train classifier-judge",
         "bench --out folder",
-        "api:open_store api:train_classifier_judge",
+        "api:open_store shell:train_classifier_judge",
         {"encoders": "as a table by language"},
     ),
     Way(
         "train answerer",
         "bench --base weights --out folder",
-        "api:arrange_answerer",
+        "shell:arrange_answerer",
         {**FORMAT, "dry_run": "trains nothing"},
     ),
-    Way("train generative-judge", "bench --base b --out folder", f"{STORE} api:train_generative_judge"),
-    Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
+    Way("train generative-judge", "bench --base b --out folder", f"{STORE} shell:train_generative_judge"),
+    Way("judge fit", "bench --method choice --out x.json", f"{STORE} shell:prepare_fit"),
     Way(
         "judge compare",
         "bench --model m",
@@ -376,7 +376,7 @@ WAYS = (
     Way(
         "items audit",
         "bench --data folder --store s --model m",
-        "api:load api:open_store api:ask_option_auditors",
+        "api:load api:open_store shell:ask_option_auditors",
         {**FORMAT, **dict.fromkeys(("top", "embeddings", "draws"), "of the audit that follows")},
         {"model": "models"},
     ),
@@ -393,7 +393,7 @@ WAYS = (
     Way(
         "show",
         "bench item --pictures folder",
-        f"{STORE} results:item_history api:write_shown",
+        f"{STORE} results:item_history shell:write_shown",
         {**FORMAT, **dict.fromkeys(("by", "all_items"), "of all items"), "prompt": "what is shown"},
         {"pictures": "folder"},
     ),
@@ -563,7 +563,7 @@ def recorded(way: Way, words: list[str], monkeypatch: pytest.MonkeyPatch) -> lis
                 pairs.extend(value.items() if isinstance(value, Mapping) else ())
             if _place == functions[-1]:
                 raise ReachedError
-            return bound["benchmark"] if _place == "api:name_in" else RETURNED.get(_place, stands_in)
+            return bound["benchmark"] if _place == "shell:name_in" else RETURNED.get(_place, stands_in)
 
         monkeypatch.setattr(owner, name, called)
     with pytest.raises(ReachedError):

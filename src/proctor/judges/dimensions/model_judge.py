@@ -201,7 +201,8 @@ class Context:
 
     def stored(self, reply: StoredReply[Any]) -> StoredReply[Any]:
         """A reply that is stored with the context's passages, if it has any."""
-        return reply if self.passages is None else with_passages(reply.form, self.passages)
+        form = reply.form
+        return reply if self.passages is None or form is None else with_passages(form, self.passages)
 
     def cited(self, rated: Any) -> Context:
         """The context with what a reply cites of its passages."""
