@@ -185,7 +185,7 @@ METRICS: dict[str, tuple[str, str]] = {
         "@proctor.judge(metric=['a'])\ndef mine(ask): return True\n",
         (
             "mine: found the option 'metric', expected one of name, label, low, high, higher_is_better, percent, chance, "
-            "formats, metrics; did you mean 'metrics'?"
+            "formats, metrics, prompt; did you mean 'metrics'?"
         ),
     ),
     "a metric of a judge": (
