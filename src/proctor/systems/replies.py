@@ -18,9 +18,9 @@ def format_value(form: AnswerFormat, value: JsonValue) -> str:
     A strict format gets the value without "Answer:".
 
     >>> from proctor.core.formats import ClassesFormat, TimestampsFormat
-    >>> say(TimestampsFormat(several=True), [30.0, 3665.25])
+    >>> format_value(TimestampsFormat(several=True), [30.0, 3665.25])
     'Answer: 00:00:30.000, 01:01:05.250'
-    >>> say(ClassesFormat(classes=("clip", "sponge")), [])
+    >>> format_value(ClassesFormat(classes=("clip", "sponge")), [])
     'Answer: none'
     """
     alone = isinstance(form, FreeTextFormat | PatternFormat | RatingsFormat)
