@@ -164,7 +164,8 @@ def main() -> None:
     parser.add_argument("--python", type=Path, help="the Python to install it on")
     parser.add_argument("--short", action="store_true", help="without the tests of the core")
     given = parser.parse_args()
-    python, told = (given.python, str(given.python)) if given.python else second_python()
+    given_python = given.python and given.python.absolute()
+    python, told = (given_python, str(given_python)) if given_python else second_python()
     print(told, flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="proctor-newest-", ignore_cleanup_errors=True) as folder:
