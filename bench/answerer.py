@@ -43,8 +43,8 @@ from proctor.models import Choices, Query, Weights
 from proctor.tasks.simulated import simulate
 from proctor.tasks.simulated.pictures import CLASSES, Renderer
 from proctor.tasks.simulated.script import draw_script
-from proctor.training import ChatExample
-from proctor.training.fine_tuning import collate
+from proctor_train import ChatExample
+from proctor_train.fine_tuning import collate
 
 SIZE, SHOWN, SIDE, SQUARES = (256, 144), 128, 96, 6
 """Of a video; its longer side as the model is shown it; the square that the encoder reads, and its tokens each way."""

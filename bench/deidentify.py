@@ -21,7 +21,7 @@ from scipy.stats import binomtest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from proctor.construction.sources.outside import OutsideFinder, fit_finder, look_of
+from proctor_build.sources.outside import OutsideFinder, fit_finder, look_of
 from proctor.media import TextOverlay, sampled
 from proctor.media.overlays import text_in
 from proctor.stats import Resampling, mean_interval

@@ -21,9 +21,9 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 import numpy as np
 from PIL import Image
 
-from proctor.construction import Annotation
-from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
-from proctor.construction.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
+from proctor.tracks import Annotation
+from proctor_build.annotators.detector import DetectorPlan, held_out_detections
+from proctor_build.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
 from proctor.stats import Resampling, ratio, sums_interval
 from proctor.tasks.simulated.pictures import Renderer
 from proctor.tasks.simulated.script import draw_script

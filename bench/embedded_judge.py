@@ -31,7 +31,7 @@ from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.runs import Store, import_systems
 from proctor.stats import Contrast, Estimate, Sampled, average, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
-from proctor.tasks.mediqa_eval.methods.embedded import (
+from proctor_train.mediqa_eval.embedded import (
     Held,
     Recipe,
     beside_best,

@@ -35,7 +35,7 @@ from proctor.judges.dimensions import Case, RatedCase
 from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.stats import Floats, contrast, mean_interval
 from proctor.tasks.mediqa_eval import READER, SCHEME
-from proctor.tasks.mediqa_eval.methods.embedded import (
+from proctor_train.mediqa_eval.embedded import (
     EmbeddedJudge,
     RatedAnswers,
     Recipe,
@@ -44,8 +44,8 @@ from proctor.tasks.mediqa_eval.methods.embedded import (
     read_rated,
     scores_of,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.answers import STACKED, Answers
-from proctor.tasks.mediqa_eval.methods.embedded.learning import folds, learn, relative
+from proctor_train.mediqa_eval.embedded.answers import STACKED, Answers
+from proctor_train.mediqa_eval.embedded.learning import folds, learn, relative
 from tests.support.rated_answers import hashed
 
 SHIPPED = "as it is"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
-from proctor.containers import BoxedSystem, BoxLimits, executor_of, program_image
+from proctor_challenge.containers import BoxedSystem, BoxLimits, executor_of, program_image
 from proctor.core import Answer, Item, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.runs import ask

@@ -28,11 +28,11 @@ from scipy.stats import t
 
 from proctor.models import Weights
 from proctor.stats import Estimate, Resamples
-from proctor.training import RunFolder, with_adapter
-from proctor.training.fine_tuning import trainable_adapter
-from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, RewardKind, reinforce
-from proctor.training.parity import local_scores
-from proctor.training.run_folder import read_origin
+from proctor_train import RunFolder, with_adapter
+from proctor_train.fine_tuning import trainable_adapter
+from proctor_train.grpo import GrpoSettings, RatedPrompt, RewardedTask, RewardKind, reinforce
+from proctor_train.parity import local_scores
+from proctor_train.run_folder import read_origin
 from tests.support.ordinal_task import RANGES, OrdinalJudge, make_ordinal_judge, parity_items, rated_prompts, read, tune
 
 _ANSWERS = 200

@@ -31,12 +31,12 @@ from sqlalchemy import insert, select
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from proctor.challenges.pages.site import KEY_FILE
-from proctor.challenges.schema import members
+from proctor_challenge.pages.site import KEY_FILE
+from proctor_challenge.schema import members
 from proctor.core import generator, replacing
-from proctor.web import signing_key
-from proctor.web.schema import sessions
-from proctor.web.sessions import start_session
+from proctor_web import signing_key
+from proctor_web.schema import sessions
+from proctor_web.sessions import start_session
 from tests.support.hosted import account
 from tests.support.hosted_work import TrustingExecutor, asked_folder
 from tests.support.killed_workers import TARGETS, Storm

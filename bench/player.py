@@ -26,7 +26,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose s
 
 from proctor.core import VideoClip
 from proctor.media import MediaLibrary
-from proctor.web.video import ItemMedia, ShownItem
+from proctor_web.video import ItemMedia, ShownItem
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.firefox import FirefoxPage, find_firefox, open_firefox
 from tests.support.player_check import ClockTruth, Played, play_all, seek_all, truth_of

@@ -18,9 +18,9 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from proctor.web import add_person, open_review, review_accounts
-from proctor.web.accounts import Changed, find_account, hashed, invite, take_up
-from proctor.web.review import ReviewSite
+from proctor_web import add_person, open_review, review_accounts
+from proctor_web.accounts import Changed, find_account, hashed, invite, take_up
+from proctor_web.review import ReviewSite
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.firefox import FirefoxPage, find_firefox, open_firefox
 from tests.support.web_keys import press, served, until, write

@@ -22,11 +22,11 @@ from sqlalchemy import select
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from proctor.web import add_person, open_review, review_accounts, schema
-from proctor.web.accounts import find_account
-from proctor.web.readings import Save, save_draft, seal
-from proctor.web.review import ReviewSite
-from proctor.web.sessions import start_session
+from proctor_web import add_person, open_review, review_accounts, schema
+from proctor_web.accounts import find_account
+from proctor_web.readings import Save, save_draft, seal
+from proctor_web.review import ReviewSite
+from proctor_web.sessions import start_session
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.web_keys import served, until
 

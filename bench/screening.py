@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 from scipy.stats import binomtest
 
-from proctor.construction.pipeline import ScreenSettings, flagged_by_chance
+from proctor_build.pipeline import ScreenSettings, flagged_by_chance
 
 _OPTIONS, _SKILL = 4, 0.85
 

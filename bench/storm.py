@@ -35,11 +35,11 @@ from itsdangerous import Signer
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
 from bench.web import Load, Server, quantile
-from proctor.challenges.pages.site import KEY_FILE
-from proctor.challenges.teams import TeamEntry, register_team
-from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
-from proctor.web.sessions import start_session
-from proctor.web.site import signing_key
+from proctor_challenge.pages.site import KEY_FILE
+from proctor_challenge.teams import TeamEntry, register_team
+from proctor_web.accounts import Changed, add_account, hashed, invite, take_up
+from proctor_web.sessions import start_session
+from proctor_web.site import signing_key
 from tests.support.challenge_site import answers, challenge_site
 from tests.support.guarded_server import without_checks
 from tests.support.web_site import PASSWORD

@@ -37,12 +37,12 @@ from sqlalchemy import select
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
-from proctor.web.accounts import Changed, add_account
-from proctor.web.review import KEY_FILE, ReviewSite
-from proctor.web.schema import readings, sessions, versions
-from proctor.web.sessions import start_session
-from proctor.web.settings import open_store, review_store
-from proctor.web.site import signing_key
+from proctor_web.accounts import Changed, add_account
+from proctor_web.review import KEY_FILE, ReviewSite
+from proctor_web.schema import readings, sessions, versions
+from proctor_web.sessions import start_session
+from proctor_web.settings import open_store, review_store
+from proctor_web.site import signing_key
 
 WANTED_MS = 150.0
 CHECKS = {"pictures": True, "one_right": True, "distractors": False, "clinical": True}

@@ -15,7 +15,7 @@ from proctor.audits.comparison import ORDER, TRUE_BETWEEN, TRUE_WITHIN
 from proctor.core import InputError
 from proctor.metrics import text
 from proctor.shell import ComparedJudges
-from proctor.tasks.mediqa_eval.methods import embedded
+from proctor_train.mediqa_eval import embedded
 from tests.support import program
 from tests.support.mediqa_folder import write_task
 from tests.support.rated_answers import hashed, made_up

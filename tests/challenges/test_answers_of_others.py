@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.check_process import checked
-from proctor.challenges.settings import read_challenge
+from proctor_challenge.check_process import checked
+from proctor_challenge.settings import read_challenge
 from tests.support.whole_challenge import PRE, TEST, whole_folder_of
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import proctor.challenges
-from proctor.challenges.board_charts import BoardText, board_chart, english, in_order
+import proctor_challenge
+from proctor_challenge.board_charts import BoardText, board_chart, english, in_order
 from proctor.core import read_yaml
 from proctor.reports import chart_html
 
-TEXTS = Path(proctor.challenges.__file__).parent / "pages" / "texts"
+TEXTS = Path(proctor_challenge.__file__).parent / "pages" / "texts"
 
 
 def row(name: str, mean: float | None, **more: Any) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from proctor.challenges.board_charts import BoardText, board_chart, in_order
-from proctor.challenges.board_pages import board_tables, leaders, publish, seen_boards, who_leads, write_boards
-from proctor.challenges.schema import teams
-from proctor.challenges.submissions import HandInError
-from proctor.challenges.uploads import submit_file
+from proctor_challenge.board_charts import BoardText, board_chart, in_order
+from proctor_challenge.board_pages import board_tables, leaders, publish, seen_boards, who_leads, write_boards
+from proctor_challenge.schema import teams
+from proctor_challenge.submissions import HandInError
+from proctor_challenge.uploads import submit_file
 from proctor.interchange import file_hash
 from tests.support.hosted import team
 from tests.support.program import proctor

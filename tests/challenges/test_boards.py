@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.challenges.boards import BoardFigure, BoardMaker, Figures, HiddenQuestions, given_away
-from proctor.challenges.settings import Phase, RankingChoice
+from proctor_challenge.boards import BoardFigure, BoardMaker, Figures, HiddenQuestions, given_away
+from proctor_challenge.settings import Phase, RankingChoice
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.results import Options, leaderboard

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor.challenges.challenge import SealedPart
-from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
-from proctor.challenges.settings import read_challenge
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.folder import NewChallenge, check_challenge, new_challenge
+from proctor_challenge.settings import read_challenge
 from proctor.core import InputError, question_writer
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.program import proctor
@@ -211,7 +211,7 @@ def test_a_benchmark_that_can_not_write_its_questions_is_told(tmp_path: Path) ->
 
 
 def test_what_is_not_installed_is_said_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.cli.web.find_spec", lambda name: None if name == "cryptography" else object())
+    monkeypatch.setattr("proctor_web.commands.find_spec", lambda name: None if name == "cryptography" else object())
     found = proctor("challenge", "check", tmp_path)
     assert found.returncode == 1
     assert "challenges need cryptography: " in found.stderr

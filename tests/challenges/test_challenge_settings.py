@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.settings import read_challenge, size_of
+from proctor_challenge.settings import read_challenge, size_of
 from proctor.core import InputError, ProblemsError
 
 GOOD = """

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from proctor.challenges import check_pack, pack_folder, write_pack
-from proctor.challenges.packs.platforms import PackProgram, check_codabench, start_program
-from proctor.challenges.packs.programs import DIGITS, figures_of, run_scorer, score_codabench
-from proctor.challenges.settings import read_challenge
+from proctor_challenge import check_pack, pack_folder, write_pack
+from proctor_challenge.packs.platforms import PackProgram, check_codabench, start_program
+from proctor_challenge.packs.programs import DIGITS, figures_of, run_scorer, score_codabench
+from proctor_challenge.settings import read_challenge
 from proctor.core import ConfigurationError, InputError, ProblemsError
 from tests.support.packed_challenge import CANARY, focus_challenge, unpacked
 from tests.support.program import proctor
@@ -277,7 +277,7 @@ def test_a_benchmark_of_another_package_is_refused(
     challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = SimpleNamespace(dist=SimpleNamespace(name="hospital"))
-    monkeypatch.setattr("proctor.challenges.packs.parts.entry_points", lambda **_: [theirs])
+    monkeypatch.setattr("proctor_challenge.packs.parts.entry_points", lambda **_: [theirs])
     with pytest.raises(
         InputError, match="found focus, which is of the package hospital, expected one of Proctor's own"
     ):
@@ -317,7 +317,7 @@ def test_what_only_a_judge_could_score_counts_for_nobody(challenge: Path, tmp_pa
 
 
 def test_the_command_checks_a_pack_that_is_there(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.challenges.packs.platforms._CHECKS", {"codabench": _checked_here})
+    monkeypatch.setattr("proctor_challenge.packs.platforms._CHECKS", {"codabench": _checked_here})
     ran = proctor("challenge", "pack", "codabench", challenge, "--check")
     assert ran.returncode == 0, ran.stderr
     assert "final: base in this process: 15 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout

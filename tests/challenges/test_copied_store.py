@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, MetaData, Table, create_engine, select, text
 
-from proctor.challenges.challenge import TABLES
-from proctor.challenges.copying import copy_store
+from proctor_challenge.challenge import TABLES
+from proctor_challenge.copying import copy_store
 from proctor.core import InputError
 from proctor.runs import StoredTables, open_engine, reading, store_tables
-from proctor.web import ACCOUNT_TABLES, REVIEW_TABLES, add_person, first_fault, review_accounts
+from proctor_web import ACCOUNT_TABLES, REVIEW_TABLES, add_person, first_fault, review_accounts
 from tests.support.challenge_site import answers, challenge_site, handed, logged_in, team_of_two
 from tests.support.program import proctor
 from tests.support.web_folder import review_folder
@@ -134,7 +134,7 @@ def test_every_table_of_a_store_is_known() -> None:
 
 
 def metadatas() -> list[MetaData]:
-    from proctor.challenges import schema as challenges
-    from proctor.web import schema as web
+    from proctor_challenge import schema as challenges
+    from proctor_web import schema as web
 
     return [web.metadata, challenges.metadata]

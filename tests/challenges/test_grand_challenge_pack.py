@@ -14,11 +14,11 @@ import av
 import pytest
 from jsonschema import Draft202012Validator
 
-from proctor.challenges import check_pack, pack_folder, write_pack
-from proctor.challenges.packs.parts import PhaseSource
-from proctor.challenges.packs.platforms import PackProgram, check_grand_challenge, write_jobs
-from proctor.challenges.packs.programs import DIGITS, STATUSES, evaluate_grand_challenge
-from proctor.challenges.settings import read_challenge
+from proctor_challenge import check_pack, pack_folder, write_pack
+from proctor_challenge.packs.parts import PhaseSource
+from proctor_challenge.packs.platforms import PackProgram, check_grand_challenge, write_jobs
+from proctor_challenge.packs.programs import DIGITS, STATUSES, evaluate_grand_challenge
+from proctor_challenge.settings import read_challenge
 from proctor.core import InputError
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.packed_challenge import CANARY, focus_challenge

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased, advance, claim
-from proctor.challenges.schema import events
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.states import SubmissionState as State
-from proctor.challenges.submissions import (
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import Leased, advance, claim
+from proctor_challenge.schema import events
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.states import SubmissionState as State
+from proctor_challenge.submissions import (
     DAILY,
     HandIn,
     HandInError,
@@ -27,7 +27,7 @@ from proctor.challenges.submissions import (
     submission_row,
     submissions_of,
 )
-from proctor.challenges.teams import withdraw_team
+from proctor_challenge.teams import withdraw_team
 from proctor.core import ConfigurationError, InputError
 from tests.support.hosted import SETTINGS, SHA, StandingClock, challenge_folder, handed_in, opened, team
 

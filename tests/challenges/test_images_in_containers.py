@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping, select
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import results
-from proctor.challenges.submissions import submission_row
-from proctor.challenges.worker import Worker
-from proctor.containers import CHEAT_ORACLE, PodmanExecutor
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.schema import results
+from proctor_challenge.submissions import submission_row
+from proctor_challenge.worker import Worker
+from proctor_challenge.containers import CHEAT_ORACLE, PodmanExecutor
 from tests.support.boxes import image_of, podman
 from tests.support.doubles_of_boxes import TEMPLATE, program
 from tests.support.hosted import StandingClock, opened, team

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, select, text
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import SubmissionLease, advance, claim, expire
-from proctor.challenges.schema import events, submissions
-from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import StaleError, settle
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import SubmissionLease, advance, claim, expire
+from proctor_challenge.schema import events, submissions
+from proctor_challenge.states import SubmissionState
+from proctor_challenge.submissions import StaleError, settle
 from proctor.core import Answer, Item, View
 from proctor.runs import ItemClaims, Limits, Run, RunLostError, RunTakenError, Store, beating, leases, run_leases
 from proctor.runs.engine import Job, ask_all

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.states import SubmissionState as State
-from proctor.challenges.submissions import StaleError, settle, submission_row
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.states import SubmissionState as State
+from proctor_challenge.submissions import StaleError, settle, submission_row
 from tests.support.hosted import SETTINGS, StandingClock, challenge_folder, handed_in, opened, team
 
 LEASE_S = 60.0

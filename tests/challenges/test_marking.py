@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from proctor.api import rank, results
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import SealedPart
-from proctor.challenges.scoring import Entrant, ScorerFaultError, score_entrant, scorer_fingerprint, scorer_version
-from proctor.challenges.settings import read_challenge
-from proctor.challenges.submissions import disqualify
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.scoring import Entrant, ScorerFaultError, score_entrant, scorer_fingerprint, scorer_version
+from proctor_challenge.settings import read_challenge
+from proctor_challenge.submissions import disqualify
 from tests.support.hosted import StandingClock, team
 from tests.support.scored_challenge import PHASE, Hosted, answers, leased_file, scored, scored_folder
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select
 
-from proctor.challenges.boards import result_counts
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.membership import (
+from proctor_challenge.boards import result_counts
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.membership import (
     TeamError,
     add_member,
     end_membership,
@@ -23,13 +23,13 @@ from proctor.challenges.membership import (
     new_join_secret,
     team_of,
 )
-from proctor.challenges.schema import results, scorers, submissions
-from proctor.challenges.states import PhaseState, SubmissionState, set_phase
-from proctor.challenges.submissions import HandIn, HandInError, cancel, move, quota_left, settle, submissions_of
-from proctor.challenges.teams import TeamEntry, register_team
-from proctor.challenges.uploads import keep_upload
-from proctor.web import pseudonym_of
-from proctor.web import schema as web_schema
+from proctor_challenge.schema import results, scorers, submissions
+from proctor_challenge.states import PhaseState, SubmissionState, set_phase
+from proctor_challenge.submissions import HandIn, HandInError, cancel, move, quota_left, settle, submissions_of
+from proctor_challenge.teams import TeamEntry, register_team
+from proctor_challenge.uploads import keep_upload
+from proctor_web import pseudonym_of
+from proctor_web import schema as web_schema
 from tests.support.hosted import SETTINGS, SHA, StandingClock, account, challenge_folder, handed_in, opened
 
 RULES = SETTINGS.replace("quota: {scored: 2, attempted: 4}", "quota: {scored: 3, attempted: 6, per_day: 2}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import proctor.challenges
+import proctor_challenge
 
 BELOW = {"execute", "import_answers", "join", "plan", "score_answers", "score_changed"}
 """What `proctor.runs` does with answers; a challenge may use its types, its clocks and its store."""
@@ -21,7 +21,7 @@ def taken(source: str) -> set[str]:
 
 
 def test_no_module_of_challenges_asks_or_scores_below() -> None:
-    (folder,) = proctor.challenges.__path__
+    (folder,) = proctor_challenge.__path__
     files = sorted(Path(folder).rglob("*.py"))
     assert len(files) > 30
     assert {file.name: found for file in files if (found := taken(file.read_text("utf-8")))} == {}

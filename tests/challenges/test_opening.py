@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.board_pages import publish
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.opening import OracleFoundError, close_phase, open_phase, phase_rows
-from proctor.challenges.states import PhaseState, opening_of, phase_state
-from proctor.containers import ProcessExecutor
+from proctor_challenge.board_pages import publish
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.opening import OracleFoundError, close_phase, open_phase, phase_rows
+from proctor_challenge.states import PhaseState, opening_of, phase_state
+from proctor_challenge.containers import ProcessExecutor
 from proctor.core import ProblemsError
 from tests.support.boxes import podman
 from tests.support.hosted import team
@@ -21,7 +21,7 @@ from tests.support.scored_challenge import PHASE, Hosted, scored_folder
 
 ORACLE = """
 import sys
-from proctor.containers import cheat_oracle as program
+from proctor_challenge.containers import cheat_oracle as program
 roots = ({roots!r},)
 class Looking(program.Oracle):
     def __init__(self):

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.challenges import opening, uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.board_pages import publish
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.descriptions import DAILY, DescriptionError, describe, description_of
-from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
-from proctor.challenges.opening import open_phase
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.submissions import IdenticalError
-from proctor.challenges.uploads import submit_file
-from proctor.containers import ProcessExecutor
+from proctor_challenge import opening, uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.board_pages import publish
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.descriptions import DAILY, DescriptionError, describe, description_of
+from proctor_challenge.folder import NewChallenge, check_challenge, new_challenge
+from proctor_challenge.opening import open_phase
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.submissions import IdenticalError
+from proctor_challenge.uploads import submit_file
+from proctor_challenge.containers import ProcessExecutor
 from proctor.core import InfrastructureError
 from tests.support.challenge_data import focus_data
 from tests.support.hosted import challenge_folder, opened, team
@@ -353,7 +353,7 @@ def test_where_no_container_starts_the_cures_are_named(tmp_path: Path, monkeypat
         raise InfrastructureError(cause)
 
     monkeypatch.setattr(opening, "ask_oracle", fails)
-    monkeypatch.setattr("proctor.containers.executor_of", lambda name: ProcessExecutor())
+    monkeypatch.setattr("proctor_challenge.containers.executor_of", lambda name: ProcessExecutor())
     told = said("phase", "open", folder, "pre-evaluation", code=1).splitlines()
     assert told == [
         "If pre-evaluation takes files of answers alone: accepts: [file] in challenge.yaml (it needs no containers then)",

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from proctor.api import validate
-from proctor.challenges.challenge import SealedPart
-from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
-from proctor.challenges.scoring import Entrant, score_entrant
-from proctor.challenges.settings import read_challenge
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.folder import NewChallenge, check_challenge, new_challenge
+from proctor_challenge.scoring import Entrant, score_entrant
+from proctor_challenge.settings import read_challenge
 from proctor.core import InputError
 
 PHASE = "pre-evaluation"

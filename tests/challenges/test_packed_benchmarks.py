@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from proctor.challenges import pack_folder, write_pack
-from proctor.challenges.packs.platforms import PackCheck, PackProgram, check_codabench
-from proctor.challenges.packs.programs import DIGITS, MAX_KEY, figures_of, score_codabench
-from proctor.challenges.settings import read_challenge
+from proctor_challenge import pack_folder, write_pack
+from proctor_challenge.packs.platforms import PackCheck, PackProgram, check_codabench
+from proctor_challenge.packs.programs import DIGITS, MAX_KEY, figures_of, score_codabench
+from proctor_challenge.settings import read_challenge
 from proctor.core import ProblemsError
 from tests.support.packed_challenge import unpacked
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges import check_pack, pack_folder, write_pack
-from proctor.challenges.packs.platforms import PackProgram, start_program
+from proctor_challenge import check_pack, pack_folder, write_pack
+from proctor_challenge.packs.platforms import PackProgram, start_program
 from proctor.core import ConfigurationError
 from tests.support.boxes import podman
 from tests.support.packed_challenge import focus_challenge

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Connection, create_engine
 
-from proctor.challenges.schema import metadata
-from proctor.challenges.settings import ChallengeSettings, Phase
-from proctor.challenges.states import PhaseState, opening_of, phase_state, set_phase, was_open
+from proctor_challenge.schema import metadata
+from proctor_challenge.settings import ChallengeSettings, Phase
+from proctor_challenge.states import PhaseState, opening_of, phase_state, set_phase, was_open
 
 FIRST, LAST = datetime(2026, 7, 15, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC)
 BEFORE, WITHIN = datetime(2026, 7, 14, tzinfo=UTC), datetime(2026, 8, 1, tzinfo=UTC)

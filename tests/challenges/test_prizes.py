@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from proctor.challenges.awards import Contender, announced_teams, prize_shares
-from proctor.challenges.board_pages import publish, visible_boards
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.descriptions import DescriptionError, describe, rule_on_description
-from proctor.challenges.prizes import prize_table, prize_tables, prizes_of
-from proctor.challenges.schema import teams
-from proctor.challenges.settings import ChallengeSettings, Prizes
-from proctor.challenges.teams import named_team, set_eligible
+from proctor_challenge.awards import Contender, announced_teams, prize_shares
+from proctor_challenge.board_pages import publish, visible_boards
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.descriptions import DescriptionError, describe, rule_on_description
+from proctor_challenge.prizes import prize_table, prize_tables, prizes_of
+from proctor_challenge.schema import teams
+from proctor_challenge.settings import ChallengeSettings, Prizes
+from proctor_challenge.teams import named_team, set_eligible
 from proctor.core import InputError, ProblemsError, generator
 from tests.support.hosted import team
 from tests.support.program import proctor

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from proctor.challenges.board_pages import (
+from proctor_challenge.board_pages import (
     board_tables,
     board_version,
     counted_submissions,
@@ -21,14 +21,14 @@ from proctor.challenges.board_pages import (
     publish,
     visible_boards,
 )
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased, claim
-from proctor.challenges.schema import scorers, submissions, teams
-from proctor.challenges.scoring import keep_figures, keep_result, rerun_all, score_submission, scorer_version
-from proctor.challenges.settings import ChallengeSettings, Gate
-from proctor.challenges.submissions import disqualify
-from proctor.challenges.teams import withdraw_team
-from proctor.challenges.worker import Worker
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import Leased, claim
+from proctor_challenge.schema import scorers, submissions, teams
+from proctor_challenge.scoring import keep_figures, keep_result, rerun_all, score_submission, scorer_version
+from proctor_challenge.settings import ChallengeSettings, Gate
+from proctor_challenge.submissions import disqualify
+from proctor_challenge.teams import withdraw_team
+from proctor_challenge.worker import Worker
 from tests.support.hosted import team
 from tests.support.hosted_work import DirectScorer, TrustingExecutor
 from tests.support.program import proctor

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from proctor.challenges.board_pages import publish
-from proctor.challenges.challenge import SealedPart
-from proctor.challenges.receipts import KEY_FILE, receipt_of, verify_receipt, write_public_key
+from proctor_challenge.board_pages import publish
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.receipts import KEY_FILE, receipt_of, verify_receipt, write_public_key
 from proctor.core import InputError
 from tests.support.hosted import team
 from tests.support.program import proctor

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased, claim
-from proctor.challenges.scorer import ScorerError, ScorerProcess, Scoring, _Replies
-from proctor.challenges.worker import Worker
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import Leased, claim
+from proctor_challenge.scorer import ScorerError, ScorerProcess, Scoring, _Replies
+from proctor_challenge.worker import Worker
 from tests.support.flaky_link import flaky_link
 from tests.support.hosted import opened, team
 from tests.support.hosted_work import (
@@ -157,7 +157,7 @@ def test_a_scorer_waits_for_its_database_and_says_so_in_one_line(
 def test_a_database_that_stays_away_is_told_and_so_is_an_invalid_folder(
     challenge: Challenge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.challenges.scorer.OUTAGE_S", -1.0)
+    monkeypatch.setattr("proctor_challenge.scorer.OUTAGE_S", -1.0)
     said: list[str] = []
     replies = _Replies(challenge.folder, "postgresql+psycopg://nobody@127.0.0.1:1/nothing", COUNTING, said.append)
     ok, told = replies.reply("fingerprint", None)

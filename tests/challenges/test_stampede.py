@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import advance, claim
-from proctor.challenges.scoring import keep_result, known_scorer
-from proctor.challenges.states import SubmissionState as State
-from proctor.challenges.submissions import HandInError, settle
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import advance, claim
+from proctor_challenge.scoring import keep_result, known_scorer
+from proctor_challenge.states import SubmissionState as State
+from proctor_challenge.submissions import HandInError, settle
 from tests.support.challenge_counts import check_counts, times_scored
 from tests.support.hosted import SETTINGS, challenge_folder, handed_in, opened, team
 

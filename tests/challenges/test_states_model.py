@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from sqlalchemy import select
 
-from proctor.challenges.boards import Figures
-from proctor.challenges.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
-from proctor.challenges.schema import submissions
-from proctor.challenges.scoring import keep_result, rerun_all
-from proctor.challenges.states import SubmissionState as State
-from proctor.challenges.submissions import HandInError, StaleError, cancel, settle
+from proctor_challenge.boards import Figures
+from proctor_challenge.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
+from proctor_challenge.schema import submissions
+from proctor_challenge.scoring import keep_result, rerun_all
+from proctor_challenge.states import SubmissionState as State
+from proctor_challenge.submissions import HandInError, StaleError, cancel, settle
 from tests.support.challenge_counts import COSTS, HOLDS, check_counts
 from tests.support.hosted import StandingClock, challenge_folder, handed_in, opened, team
 

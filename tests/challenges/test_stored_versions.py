@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor import __version__
-from proctor.challenges.challenge import Challenge
+from proctor_challenge.challenge import Challenge
 from proctor.core import InputError
 from tests.support.hosted import challenge_folder, handed_in, opened, team
 from tests.support.program import proctor

@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 
 from proctor.api import import_answers, rank, results
-from proctor.challenges.admission import Admission, admission
-from proctor.challenges.challenge import Challenge, SealedPart
-from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
-from proctor.challenges.opening import open_phase
-from proctor.challenges.packs.parts import PhaseSource
-from proctor.challenges.packs.platforms import write_jobs, write_pack
-from proctor.challenges.packs.programs import evaluate_grand_challenge, figures_of
-from proctor.challenges.scoring import Entrant, score_entrant
-from proctor.challenges.settings import Budget, read_challenge
-from proctor.challenges.submissions import submissions_of
-from proctor.challenges.uploads import submit_file
-from proctor.challenges.worker import Worker
+from proctor_challenge.admission import Admission, admission
+from proctor_challenge.challenge import Challenge, SealedPart
+from proctor_challenge.folder import NewChallenge, check_challenge, new_challenge
+from proctor_challenge.opening import open_phase
+from proctor_challenge.packs.parts import PhaseSource
+from proctor_challenge.packs.platforms import write_jobs, write_pack
+from proctor_challenge.packs.programs import evaluate_grand_challenge, figures_of
+from proctor_challenge.scoring import Entrant, score_entrant
+from proctor_challenge.settings import Budget, read_challenge
+from proctor_challenge.submissions import submissions_of
+from proctor_challenge.uploads import submit_file
+from proctor_challenge.worker import Worker
 from proctor.core import InputError, generator
 from proctor.metrics import AccuracyScorer
 from proctor.metrics.accuracy import cause_of

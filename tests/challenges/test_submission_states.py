@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.challenges.states import HOLDING, RULES, Blame, SubmissionState
+from proctor_challenge.states import HOLDING, RULES, Blame, SubmissionState
 
 
 def reachable(start: SubmissionState) -> set[SubmissionState]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.membership import join_team, members_of, new_join_secret, team_of
-from proctor.challenges.schema import teams
-from proctor.challenges.teams import TeamEntry, register_team, set_eligible, withdraw_team
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.membership import join_team, members_of, new_join_secret, team_of
+from proctor_challenge.schema import teams
+from proctor_challenge.teams import TeamEntry, register_team, set_eligible, withdraw_team
 from proctor.core import InputError
-from proctor.web import schema as web_schema
+from proctor_web import schema as web_schema
 from tests.support.hosted import SETTINGS, account, challenge_folder, opened
 
 RULES = SETTINGS + "teams: {members: 2, excluded_countries: [XA]}\nterms: terms.md\n"

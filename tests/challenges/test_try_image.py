@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges import NewChallenge, Trial, new_challenge
-from proctor.containers import doctor
-from proctor.containers.podman import ARGUMENTS, PodmanExecutor
+from proctor_challenge import NewChallenge, Trial, new_challenge
+from proctor_challenge.containers import doctor
+from proctor_challenge.containers.podman import ARGUMENTS, PodmanExecutor
 from proctor.core import InfrastructureError, InputError
 from tests.support.boxes import image_of, podman
 from tests.support.challenge_data import focus_data
@@ -159,7 +159,7 @@ def test_limits_that_the_engine_may_not_raise_come_with_their_cure(
     async def refuses(*_: object, **__: object) -> tuple[int, str, str]:
         return 126, "", error
 
-    monkeypatch.setattr("proctor.containers.podman.engine", refuses)
+    monkeypatch.setattr("proctor_challenge.containers.podman.engine", refuses)
     with pytest.raises(InfrastructureError) as refused:
         asyncio.run(PodmanExecutor(arguments=[])._run_image([], tmp_path))
     cure = "(the engine may not raise its limits here: set PROCTOR_PODMAN_ARGS='--ulimit nofile=1024:1024 --ulimit nproc=1024:1024')"

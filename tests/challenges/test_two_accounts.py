@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.folder import check_challenge
-from proctor.challenges.rights import folder_rights
-from proctor.challenges.settings import read_challenge
+from proctor_challenge.folder import check_challenge
+from proctor_challenge.rights import folder_rights
+from proctor_challenge.settings import read_challenge
 from tests.conftest import missing
 from tests.support.challenge_site import made_folder
 from tests.support.markdown import blocks
@@ -168,7 +168,7 @@ def test_what_one_of_them_lacks_is_told_with_the_commands(part: str, monkeypatch
     with in_the_open() as top:
         set_up(top)
         folder = top / "sponges"
-        monkeypatch.setattr("proctor.challenges.rights._groups_of", lambda user: frozenset({user, GROUP}))
+        monkeypatch.setattr("proctor_challenge.rights._groups_of", lambda user: frozenset({user, GROUP}))
         settings = read_challenge(folder, sealed=True)
         assert folder_rights(folder, settings).problems == ()
         mode, found, commands = LACKING[part]

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from proctor.challenges.pages.desk import OccupiedError, UploadDesk
-from proctor.web import WriterGate
+from proctor_challenge.pages.desk import OccupiedError, UploadDesk
+from proctor_web import WriterGate
 from tests.conftest import missing
 from tests.support.killed_child import in_a_fork, killed
 

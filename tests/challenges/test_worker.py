@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping, select
 
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased, claim
-from proctor.challenges.schema import boards, quotas, results, scorers
-from proctor.challenges.scoring import ScorerChangedError, rerun_all
-from proctor.challenges.submissions import cancel, submission_row
-from proctor.challenges.worker import Worker
-from proctor.containers import BoxLimits
-from proctor.containers.executors import StartedBox
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import Leased, claim
+from proctor_challenge.schema import boards, quotas, results, scorers
+from proctor_challenge.scoring import ScorerChangedError, rerun_all
+from proctor_challenge.submissions import cancel, submission_row
+from proctor_challenge.worker import Worker
+from proctor_challenge.containers import BoxLimits
+from proctor_challenge.containers.executors import StartedBox
 from proctor.core import InfrastructureError
 from tests.support.hosted import StandingClock, opened, team
 from tests.support.hosted_work import DirectScorer, TrustingExecutor, answer_file, asked_folder, image, queued, upload
@@ -131,7 +131,7 @@ def test_what_an_earlier_worker_asked_is_not_asked_again(
     code = f"open({str(log)!r}, 'a').write(question['id'] + chr(10))"
     made = queued(challenge, mine, "image", image(challenge.folder, code))
     with monkeypatch.context() as patch:
-        told = "proctor.challenges.queue.SubmissionLease.report"
+        told = "proctor_challenge.queue.SubmissionLease.report"
         patch.setattr(told, lambda _, counts: stop.set() if sum(counts.values()) == 4 else None)
         worker = Worker(challenge, TrustingExecutor(), DirectScorer(challenge), ("image",))
         asyncio.run(worker.work(stop))
@@ -153,7 +153,7 @@ class BrokenExecutor(TrustingExecutor):
 def test_a_broken_machine_costs_the_team_nothing(
     challenge: Challenge, mine: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.challenges.worker._REST_S", 0.0)
+    monkeypatch.setattr("proctor_challenge.worker._REST_S", 0.0)
     made = queued(challenge, mine, "image", image(challenge.folder))
     said = work(challenge, executor=BrokenExecutor())
     found = row(challenge, made)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import boards, results, scorers
-from proctor.challenges.scorer import ScorerProcess
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.schema import boards, results, scorers
+from proctor_challenge.scorer import ScorerProcess
 from tests.support.hosted import opened, team
 from tests.support.hosted_work import ASKED, TrustingExecutor, answer_file, asked_folder, image, queued
 from tests.support.program import proctor
@@ -21,7 +21,7 @@ from tests.support.program import proctor
 @pytest.fixture(autouse=True)
 def _started_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scorer's process comes from one that has imported the libraries."""
-    monkeypatch.setattr("proctor.challenges.worker.ScorerProcess", partial(ScorerProcess, context="forkserver"))
+    monkeypatch.setattr("proctor_challenge.worker.ScorerProcess", partial(ScorerProcess, context="forkserver"))
 
 
 QUICK = ASKED + "ranking: {draws: 100, stability: 0}\n"
@@ -45,7 +45,7 @@ def test_a_corrected_reference_scores_answers_that_were_asked_and_those_of_files
 ) -> None:
     """Five keys of an image and a file are turned round: both are scored by the new ones, and nothing is asked
     again."""
-    named = "proctor.challenges.worker.executor_named"
+    named = "proctor_challenge.worker.executor_named"
     monkeypatch.setattr(named, lambda name: (TrustingExecutor(), ("file", "image")))
     folder, mine = challenge.folder, team(challenge)
     log = folder / "asked.log"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import events
-from proctor.challenges.submissions import submission_row
-from proctor.challenges.worker import Worker
-from proctor.containers import PodmanExecutor
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.schema import events
+from proctor_challenge.submissions import submission_row
+from proctor_challenge.worker import Worker
+from proctor_challenge.containers import PodmanExecutor
 from tests.support.boxes import image_of, podman
 from tests.support.forked import _context
 from tests.support.hosted import opened, team

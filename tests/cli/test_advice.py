@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import proctor as package
-from proctor.construction.pipeline.commands import _advice
-from proctor.construction.pipeline.status import FunnelRow
+from proctor_build.pipeline.commands import _advice
+from proctor_build.pipeline.status import FunnelRow
 from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.program import proctor

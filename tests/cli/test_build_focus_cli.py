@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from proctor.cli.main import main
-from proctor.construction import Annotation, complete
-from proctor.construction.files import read_annotations, write_folder
+from proctor.tracks import Annotation
+from proctor_build import complete
+from proctor_build.files import read_annotations, write_folder
 from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from proctor.cli.main import _end, _is_of_the_database, _place
 from proctor.cli.output import print_note
-from proctor.construction.files import write_folder
+from proctor_build.files import write_folder
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, UsageError, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.media import MediaLibrary, open_picture, read_image

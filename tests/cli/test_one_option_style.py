@@ -17,15 +17,15 @@ SOURCE = Path(proctor.__file__).parent
 MACHINERY = "cli/tree.py"
 
 TWINS = {
-    "build.clinicalskillqa": "proctor.tasks.clinicalskillqa.construction:build_instances",
-    "build.convert": "proctor.construction.commands:completed",
-    "build.focus": "proctor.tasks.focus.builder:build_focus",
-    "build.new": "proctor.construction.pipeline:new_project",
-    "build.repair": "proctor.construction.repair:accepted_repair",
-    "build.run": "proctor.construction.pipeline:run_stages",
+    "build.clinicalskillqa": "proctor.tasks.clinicalskillqa.instances:build_instances",
+    "build.convert": "proctor_build.commands:completed",
+    "build.focus": "proctor_build.focus.builder:build_focus",
+    "build.new": "proctor_build.pipeline:new_project",
+    "build.repair": "proctor_build.repair:accepted_repair",
+    "build.run": "proctor_build.pipeline:run_stages",
     "build.simulated": "proctor.tasks.simulated:simulate",
-    "build.status": "proctor.construction.pipeline:funnel",
-    "build.table": "proctor.construction.pipeline:StageFiles",
+    "build.status": "proctor_build.pipeline:funnel",
+    "build.table": "proctor_build.pipeline:StageFiles",
     "check": "proctor.core:check_path",
     "media.pose": "proctor.tasks.clinicalskillqa.pose:facts_of",
     "new.questions": "proctor.tasks.questions.commands:write_example",

@@ -134,7 +134,7 @@ def test_without_the_extra_it_ends_before_anything_is_learned(
     default_similarity.cache_clear()
     default_encoder.cache_clear()
     learned: list[object] = []
-    monkeypatch.setattr("proctor.tasks.mediqa_eval.methods.embedded.out_of_fold", lambda *given: learned.append(given))
+    monkeypatch.setattr("proctor_train.mediqa_eval.embedded.out_of_fold", lambda *given: learned.append(given))
     done = proctor(*arguments(task / "runs.db", tmp_path / "judge"))
     default_similarity.cache_clear()
     default_encoder.cache_clear()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proctor.construction import AnnotatedBox, AnnotatedMoment, Annotation, Sighting
-from proctor.construction.annotators.pairs import TrackComparison, adjudicated, agreement_of, compare_tracks
-from proctor.construction.annotators.review import difference_to_review
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, Annotation, Sighting
+from proctor_build.annotators.pairs import TrackComparison, adjudicated, agreement_of, compare_tracks
+from proctor_build.annotators.review import difference_to_review
 from proctor.core import InputError, Region
-from proctor.web.forms import ChoiceBody
+from proctor_web.forms import ChoiceBody
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, VIDEO, track
 

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import yaml
 
-from proctor.construction import OBJECTS, AnnotatedBox, AnnotatedVideo, Annotation, Sighting, complete
-from proctor.construction.annotators.pairs import compare_tracks
-from proctor.construction.files import read_annotations
+from proctor.tracks import OBJECTS, AnnotatedBox, AnnotatedVideo, Annotation, Sighting
+from proctor_build import complete
+from proctor_build.annotators.pairs import compare_tracks
+from proctor_build.files import read_annotations
 from proctor.core import InputError, write_whole
-from proctor.tasks.focus.builder import ask_focus
-from proctor.tasks.focus.plan import FocusPlan
-from proctor.web.forms import ChoiceBody
-from proctor.web.sources import items_of_project
+from proctor_build.focus.builder import ask_focus
+from proctor_build.focus.plan import FocusPlan
+from proctor_web.forms import ChoiceBody
+from proctor_web.sources import items_of_project
 from tests.construction.annotators.test_detector import exported
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.program import proctor

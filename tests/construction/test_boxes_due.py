@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting
-from proctor.construction.annotators import due_seconds
-from proctor.construction.annotators.presence import ClipPresence, check_boxes
+from proctor.tracks import AnnotatedBox, AnnotatedVideo, Annotation, Sighting
+from proctor_build.annotators import due_seconds
+from proctor_build.annotators.presence import ClipPresence, check_boxes
 
 VIDEO = AnnotatedVideo(id="v", file="v.mp4", width=90, height=90, seconds=12.4, fps=25)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.construction import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
-from proctor.construction.annotators import compare_tracks, measured_tolerances, tolerance_lines
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
+from proctor_build.annotators import compare_tracks, measured_tolerances, tolerance_lines
 from proctor.core import InputError, write_whole
 from proctor.stats import Resampling, annotation_tolerance
 from tests.support.program import proctor

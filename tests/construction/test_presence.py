@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proctor.construction.annotators.presence import PresenceVote, clip_start, clips_of, estimate_presence
+from proctor_build.annotators.presence import PresenceVote, clip_start, clips_of, estimate_presence
 from proctor.core import InputError
 from proctor.stats import Resampling
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.construction import AnnotatedBox, Annotation, ReadDefaults, Sighting
-from proctor.construction.annotators import csv_of, with_proposals
-from proctor.construction.annotators.proposals import (
+from proctor.tracks import AnnotatedBox, Annotation, ReadDefaults, Sighting
+from proctor_build.annotators import csv_of, with_proposals
+from proctor_build.annotators.proposals import (
     ACCEPT,
     REJECT,
     BoxDetection,
@@ -21,7 +21,7 @@ from proctor.construction.annotators.proposals import (
     read_detections,
     sure_score,
 )
-from proctor.construction.cvat import read_cvat, to_cvat
+from proctor_build.cvat import read_cvat, to_cvat
 from proctor.core import InputError
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import VIDEO

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from proctor.audits.items import FormatAudit, audit_items
-from proctor.construction.distractors import alike, looks_right, right_answer
-from proctor.construction.option_exchange import Exchange, exchange
-from proctor.construction.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair, repair_items
+from proctor_build.distractors import alike, looks_right, right_answer
+from proctor_build.option_exchange import Exchange, exchange
+from proctor_build.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair, repair_items
 from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, generator, option_writer, reader_of
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, Work, dealt_parts
-from proctor.construction.pipeline.finish import SplitStage
-from proctor.construction.pipeline.speech import TranscriptStage
-from proctor.construction.pipeline.stage import made_from
-from proctor.construction.splits import SHARES, split_items, split_leaks
+from proctor_build.pipeline import Project, Work, dealt_parts
+from proctor_build.pipeline.finish import SplitStage
+from proctor_build.pipeline.speech import TranscriptStage
+from proctor_build.pipeline.stage import made_from
+from proctor.audits.splits import SHARES, split_items, split_leaks
 from proctor.core import OPTION_POOL, InputError, Item, Reference, TagValue, VideoClip
 from proctor.core.formats import ChoiceFormat
 

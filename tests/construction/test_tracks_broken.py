@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import AnnotatedVideo, Annotation, ReadDefaults
-from proctor.construction.annotation import MOST_SIGHTINGS
-from proctor.construction.files import read_annotations, write_annotations
-from proctor.construction.xml import Node, read_xml
+from proctor.tracks import AnnotatedVideo, Annotation, ReadDefaults
+from proctor.tracks.annotation import MOST_SIGHTINGS
+from proctor_build.files import read_annotations, write_annotations
+from proctor_build.xml import Node, read_xml
 from proctor.core import InputError
 from tests.support.track_files import COCO, CVAT, attribute, box, from_cvat, write
 
@@ -100,7 +100,7 @@ def test_more_boxes_than_any_video_has_are_refused_while_they_are_read(
     file = write(tmp_path / "many.xml", cvat("".join(tracks)))
     (whole,) = read_annotations([file], ReadDefaults(fps=10))
     assert len(whole.sightings) == 400
-    monkeypatch.setattr("proctor.construction.cvat.MOST_SIGHTINGS", 100)
+    monkeypatch.setattr("proctor_build.cvat.MOST_SIGHTINGS", 100)
     with pytest.raises(InputError) as caught:
         read_annotations([file], ReadDefaults(fps=10))
     assert str(caught.value) == (

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting, complete, find
-from proctor.construction.checks import TrackFinding
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
+from proctor_build import complete, find
+from proctor_build.checks import TrackFinding
 from tests.support.drawn_tracks import drawn
 
 VIDEO = AnnotatedVideo(id="case-1", file="case-1.mp4", width=640, height=480, seconds=60.0, fps=25)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.construction import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, ReadDefaults, Sighting
-from proctor.construction.cvat import read_cvat, to_cvat
-from proctor.construction.files import KINDS, TrackFormat, read_annotations, write_annotations
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, ReadDefaults, Sighting
+from proctor_build.cvat import read_cvat, to_cvat
+from proctor_build.files import KINDS, TrackFormat, read_annotations, write_annotations
 from proctor.core import InputError
 from tests.support.track_files import COCO, CVAT, attribute, box, from_cvat, write
 

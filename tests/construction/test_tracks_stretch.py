@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import Annotation, ReadDefaults, Timeline
-from proctor.construction.cvat import read_cvat
-from proctor.construction.files import TrackFormat, read_annotations, write_folder
+from proctor.tracks import Annotation, ReadDefaults, Timeline
+from proctor_build.cvat import read_cvat
+from proctor_build.files import TrackFormat, read_annotations, write_folder
 from proctor.core import InputError
-from proctor.tasks.focus.builder import ask_focus
-from proctor.tasks.focus.plan import FocusPlan
+from proctor_build.focus.builder import ask_focus
+from proctor_build.focus.plan import FocusPlan
 from tests.support.track_files import box
 
 # A task from frame 750 to 1595 of a video at 25 frames per second (0:30 to 1:03), of which every fifth frame is shown.

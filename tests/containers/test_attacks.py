@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from proctor.containers import BoxedSystem, BoxError, BoxReport, Executor, gateway
-from proctor.containers.podman import PodmanBox
+from proctor_challenge.containers import BoxedSystem, BoxError, BoxReport, Executor, gateway
+from proctor_challenge.containers.podman import PodmanBox
 from proctor.core import Answer, Item, Status
 from tests.support.boxes import HOSTILE, SMALL, image_of, podman
 from tests.support.doubles_of_boxes import answers, boxed, question

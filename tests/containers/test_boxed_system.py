@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxError, BoxLimits, ProcessExecutor
-from proctor.containers.podman import box_arguments
-from proctor.containers.process import ProcessBox, named
+from proctor_challenge.containers import BoxError, BoxLimits, ProcessExecutor
+from proctor_challenge.containers.podman import box_arguments
+from proctor_challenge.containers.process import ProcessBox, named
 from proctor.core import Status
 from tests.support.doubles_of_boxes import LABEL, TEMPLATE, answers, boxed, program, question
 
@@ -205,7 +205,7 @@ def test_nothing_stays_of_a_worker_that_was_killed(tmp_path: Path, monkeypatch: 
     worker.write_text(
         textwrap.dedent(f"""
         import asyncio, os, signal
-        from proctor.containers import BoxLimits, ProcessExecutor
+        from proctor_challenge.containers import BoxLimits, ProcessExecutor
 
         async def start():
             box = await ProcessExecutor().start({str(TEMPLATE)!r}, BoxLimits(), label="{LABEL}-killed/1/1")

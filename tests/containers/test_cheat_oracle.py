@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import CHEAT_ORACLE, program_image
-from proctor.containers.cheat_oracle import Oracle, guessed
+from proctor_challenge.containers import CHEAT_ORACLE, program_image
+from proctor_challenge.containers.cheat_oracle import Oracle, guessed
 from tests.support.boxes import SMALL, podman
 from tests.support.doubles_of_boxes import answers, boxed, question
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxedSystem, BoxError, BoxLimits
-from proctor.containers.executors import BoxEnd, StartedBox
-from proctor.containers.gateway import invoke, wait_until_ready
+from proctor_challenge.containers import BoxedSystem, BoxError, BoxLimits
+from proctor_challenge.containers.executors import BoxEnd, StartedBox
+from proctor_challenge.containers.gateway import invoke, wait_until_ready
 from proctor.core import Frame, Status, aside
 from proctor.runs import ask
 from tests.support.doubles_of_boxes import Shows, question

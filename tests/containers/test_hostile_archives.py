@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import images
-from proctor.containers.images import image_digest, last_line
+from proctor_challenge.containers import images
+from proctor_challenge.containers.images import image_digest, last_line
 from proctor.core import InputError
 
 CONFIG = b'{"architecture": "amd64", "os": "linux"}'

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxedSystem, BoxReport, gateway
-from proctor.containers.process import named
-from proctor.containers.system import ERROR_CLASSES, MOST_BYTES, coarse
+from proctor_challenge.containers import BoxedSystem, BoxReport, gateway
+from proctor_challenge.containers.process import named
+from proctor_challenge.containers.system import ERROR_CLASSES, MOST_BYTES, coarse
 from proctor.core import Answer, Item, Status
 from tests.support.boxes import HOSTILE
 from tests.support.doubles_of_boxes import LABEL, answers, boxed, question

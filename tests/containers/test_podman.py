@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxError, PodmanExecutor
-from proctor.containers.images import succeeded
+from proctor_challenge.containers import BoxError, PodmanExecutor
+from proctor_challenge.containers.images import succeeded
 from proctor.core import ConfigurationError, InfrastructureError, InputError, Status
 from tests.support.boxes import HOSTILE, SMALL, image_of, podman
 from tests.support.doubles_of_boxes import LABEL, TEMPLATE, answers, boxed, question
@@ -137,7 +137,7 @@ def test_names_that_a_dead_worker_left_are_in_nobody_s_way(tmp_path: Path, monke
     """It ended after its archive was loaded: another team's archive has the same name."""
 
     async def load() -> None:
-        monkeypatch.setattr("proctor.containers.images.succeeded", dies)
+        monkeypatch.setattr("proctor_challenge.containers.images.succeeded", dies)
         with pytest.raises(KeyboardInterrupt):
             await podman().load(archives[0])
         monkeypatch.undo()

@@ -92,8 +92,8 @@ except Exception as error:
 @pytest.mark.parametrize(
     ("module", "user", "what"),
     [
-        ("h11", "proctor.containers.gateway", "a container"),
-        ("packaging.requirements", "proctor.challenges.packs.parts", "a package for a platform"),
+        ("h11", "proctor_challenge.containers.gateway", "a container"),
+        ("packaging.requirements", "proctor_challenge.packs.parts", "a package for a platform"),
     ],
 )
 def test_what_a_challenge_needs_is_named(module: str, user: str, what: str) -> None:

@@ -17,7 +17,7 @@ from proctor.core import formats
 from proctor.core.formats import thoughts
 from proctor.core.formats.orders import OrderReader
 from proctor.models import rejections
-from proctor.tasks.mediqa_eval.methods.embedded import assertions, measures
+from proctor_train.mediqa_eval.embedded import assertions, measures
 from tests.support.pattern_steps import Matcher, has_unbounded_repeat, pumped
 
 _MODULES = [

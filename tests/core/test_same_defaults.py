@@ -27,7 +27,7 @@ OTHERS = {
     "proctor.audits.power.PowerPlan.level": 0.05,  # of significance
     "proctor.reports.metric_ranking.metric_board_table.level": "95 %",  # as a text
     "proctor.metrics.ordering.orders.overall_score.alpha": 0.7,  # a weight of the published score
-    "proctor.web.agreement.DimensionAgreement.alpha": None,  # Krippendorff's
+    "proctor_web.agreement.DimensionAgreement.alpha": None,  # Krippendorff's
 }
 
 

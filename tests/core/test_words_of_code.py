@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from proctor.challenges import schema as challenges
+from proctor_challenge import schema as challenges
 from proctor.runs import store_tables
-from proctor.web import schema as web
+from proctor_web import schema as web
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "proctor"
 OLD = {

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection
 
 from proctor.tasks.clinicalskillqa import READER
-from proctor.web.settings import open_store, review_store
+from proctor_web.settings import open_store, review_store
 from tests.docs.test_examples import agrees, called
 from tests.support.faulty_server import FaultyServer
 from tests.support.markdown import blocks, commands

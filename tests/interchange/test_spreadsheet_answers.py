@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 import proctor
 from proctor.audits import read_ratings
-from proctor.construction.annotators.tables import Cells, read_rows
+from proctor_build.annotators.tables import Cells, read_rows
 from proctor.core import Answer, Frame, InputError, input_text, lost_text, read_sheet
 from proctor.interchange.export_source import shown_text
 from proctor.media import ShownRecord

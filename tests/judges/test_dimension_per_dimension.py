@@ -15,8 +15,8 @@ from proctor.judges.dimensions.calibration import DimensionChoice, PerFold
 from proctor.judges.dimensions.case import IMAGES_BROKEN
 from proctor.judges.dimensions.ensemble import per_dimension
 from proctor.models import ModelSpec
-from proctor.tasks.mediqa_eval.methods.embedded import Recipe, read_rated
-from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge
+from proctor_train.mediqa_eval.embedded import Recipe, read_rated
+from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.judgements import Judgements

@@ -16,8 +16,8 @@ TOKENS = (ASSETS / "shared" / "tokens.css").read_text(encoding="utf-8")
 STYLES = {
     "chart.css": ASSETS / "shared" / "chart.css",
     "report.css": ASSETS / "report.css",
-    **{name: files("proctor.web") / "static" / name for name in ("proctor.css", "work.css", "player.css")},
-    "challenge.css": files("proctor.challenges") / "pages" / "static" / "challenge.css",
+    **{name: files("proctor_web") / "static" / name for name in ("proctor.css", "work.css", "player.css")},
+    "challenge.css": files("proctor_challenge") / "pages" / "static" / "challenge.css",
 }
 TEXTS = ("ink", "faint", "link", "good", "bad")
 SCORES = (*(f"s{number}" for number in range(8)), *(f"m{number}" for number in range(4)), "edge")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxLimits, PodmanExecutor
-from proctor.containers.images import own_image
+from proctor_challenge.containers import BoxLimits, PodmanExecutor
+from proctor_challenge.containers.images import own_image
 from proctor.core import ProctorError
 
 SMALL = BoxLimits(memory=2**27, cpus=1, processes=32, shared_memory=2**20, scratch=2**20, log=2**16)

@@ -6,8 +6,8 @@ from collections import Counter
 
 from sqlalchemy import Connection, select
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import events, quotas, results, submissions
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.schema import events, quotas, results, submissions
 
 HOLDS = {"queued", "leased", "running", "scoring"}
 COSTS = {"running": (1, 0), "scoring": (1, 0), "scored": (1, 1), "timed_out": (1, 0), "crashed": (1, 0)}

@@ -15,12 +15,12 @@ from typing import Any
 import httpx2
 from starlette.testclient import TestClient
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.membership import join_team
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.teams import TeamEntry, register_team
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.folder import NewChallenge, new_challenge
+from proctor_challenge.membership import join_team
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.teams import TeamEntry, register_team
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.web_site import Clock, browser, csrf_of, join, log_in
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from proctor.containers import BoxedSystem, BoxLimits, Executor, ProcessExecutor
+from proctor_challenge.containers import BoxedSystem, BoxLimits, Executor, ProcessExecutor
 from proctor.core import Answer, Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.runs.engine import ask

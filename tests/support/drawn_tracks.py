@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.construction import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 from proctor.tasks.simulated.script import Event, Scene, draw_script
 
 WIDTH, HEIGHT, SIDE = 384, 216, 24

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor_build.pipeline import Project, run_stages
 from tests.support.faulty_server import Request
 from tests.support.sounds import heard
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from proctor.construction import OBJECTS
+from proctor.tracks import OBJECTS
 from proctor.core import generator
 from proctor.tasks.focus.vocabulary import CAPABILITIES
 

@@ -278,8 +278,8 @@ def _tracks(folder: Path) -> list[Path]:
 
 
 def _read_tracks(folder: Path) -> object:
-    from proctor.construction import ReadDefaults
-    from proctor.construction.files import read_annotations
+    from proctor.tracks import ReadDefaults
+    from proctor_build.files import read_annotations
 
     return [read_annotations([folder / name], ReadDefaults(fps=10)) for name in ("cvat.xml", "coco.json")]
 
@@ -294,7 +294,7 @@ def _own_tracks(folder: Path) -> list[Path]:
 
 
 def _read_own_tracks(folder: Path) -> object:
-    from proctor.construction.files import read_annotations
+    from proctor_build.files import read_annotations
 
     return read_annotations([folder / "v.json"])
 
@@ -341,7 +341,7 @@ def _events(folder: Path) -> list[Path]:
 
 
 def _read_events(folder: Path) -> object:
-    from proctor.tasks.clinicalskillqa.construction import read_events
+    from proctor.tasks.clinicalskillqa.instances import read_events
 
     return read_events(folder, "v.mp4")
 
@@ -380,7 +380,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _read_weights(folder: Path) -> object:
-    from proctor.tasks.mediqa_eval.methods.embedded.judge import read_weights
+    from proctor_train.mediqa_eval.embedded.judge import read_weights
 
     return read_weights(folder / "w.npz")
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from proctor.web.app import create_app
-from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, GuardedServer
-from proctor.web.site import Site, upload_limit
+from proctor_web.app import create_app
+from proctor_web.connections import ConnectionLimits, ConnectionStage, Guard, GuardedServer
+from proctor_web.site import Site, upload_limit
 
 _HANGS_S = 60.0
 
@@ -105,7 +105,7 @@ def guarded(site: Site, *, tls: tuple[Path, Path] | None = None, **limits: int) 
     loop, clock = asyncio.new_event_loop(), Ahead()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([opened])), daemon=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proctor.web.connections.time", clock)
+        patch.setattr("proctor_web.connections.time", clock)
         thread.start()
         served = Served(opened.getsockname()[1], guard, loop, clock, server)
         served.until(lambda: server.started)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.construction import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 
 VIDEO = AnnotatedVideo(id="v", file="v.mp4", width=90, height=90, seconds=100.0, fps=25)
 

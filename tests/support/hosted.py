@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sqlalchemy import insert
 
-from proctor.challenges.challenge import Access, Challenge
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.submissions import HandIn, hand_in
-from proctor.challenges.teams import TeamEntry, register_team
-from proctor.web.schema import accounts
+from proctor_challenge.challenge import Access, Challenge
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.submissions import HandIn, hand_in
+from proctor_challenge.teams import TeamEntry, register_team
+from proctor_web.schema import accounts
 
 START = datetime(2026, 11, 23, 8, tzinfo=UTC)
 SETTINGS = """

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from sqlalchemy import func, insert, select
 
-from proctor.challenges.boards import BoardFigure, Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased
-from proctor.challenges.schema import boards, scorers
-from proctor.challenges.scorer import ScorerError, ScorerProcess, Scoring
-from proctor.challenges.settings import Kind
-from proctor.challenges.submissions import HandIn, hand_in, settle
-from proctor.containers import BoxLimits, ProcessExecutor
-from proctor.containers.executors import StartedBox
+from proctor_challenge.boards import BoardFigure, Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import Leased
+from proctor_challenge.schema import boards, scorers
+from proctor_challenge.scorer import ScorerError, ScorerProcess, Scoring
+from proctor_challenge.settings import Kind
+from proctor_challenge.submissions import HandIn, hand_in, settle
+from proctor_challenge.containers import BoxLimits, ProcessExecutor
+from proctor_challenge.containers.executors import StartedBox
 from proctor.core import reader_of
-from proctor.web import utc_text
+from proctor_web import utc_text
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.hosted import challenge_folder
 

@@ -20,7 +20,7 @@ from proctor.models import ModelClient, ModelSpec
 from proctor.runs import ask
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER
-from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
+from proctor.tasks.clinicalskillqa.instances import InstancePlan, build_instances
 from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, built_in
 from proctor.tasks.simulated import simulate
 from tests.support.faulty_server import FaultyServer, Request

@@ -23,15 +23,15 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Access, Challenge
-from proctor.challenges.queue import Leased, expire
-from proctor.challenges.schema import events, submissions
-from proctor.challenges.scorer import ScorerProcess, Scoring
-from proctor.challenges.scoring import rerun_all
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.submissions import HandIn, HandInError, hand_in, settle
-from proctor.challenges.worker import Worker
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Access, Challenge
+from proctor_challenge.queue import Leased, expire
+from proctor_challenge.schema import events, submissions
+from proctor_challenge.scorer import ScorerProcess, Scoring
+from proctor_challenge.scoring import rerun_all
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.submissions import HandIn, HandInError, hand_in, settle
+from proctor_challenge.worker import Worker
 from proctor.core import InputError, generator
 from tests.support.challenge_counts import ENDS, check_counts, times_scored
 from tests.support.forked import _context

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.construction import Annotation
-from proctor.tasks.focus.builder import FocusBuilt
+from proctor.tracks import Annotation
+from proctor_build.focus.builder import FocusBuilt
 from proctor.tasks.focus.native import NativeReference, NativeRequest
 
 

@@ -12,10 +12,10 @@ from scipy.stats import spearmanr
 from proctor.core import Dimension, generator
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.models import Choices, FixedForm, Query, Weights
-from proctor.training.fine_tuning import ChatExample, LoraSettings, fine_tune
-from proctor.training.grpo import RatedPrompt, SampledReply, Target
-from proctor.training.parity import ParityItem, local_scores, remembered, write_items
-from proctor.training.run_folder import CheckpointEvaluation, RunFolder
+from proctor_train.fine_tuning import ChatExample, LoraSettings, fine_tune
+from proctor_train.grpo import RatedPrompt, SampledReply, Target
+from proctor_train.parity import ParityItem, local_scores, remembered, write_items
+from proctor_train.run_folder import CheckpointEvaluation, RunFolder
 from tests.support.tiny_vlm import make_tiny_lm
 
 LEVELS = (0.0, 0.5, 1.0)

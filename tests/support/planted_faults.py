@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proctor.construction import AnnotatedBox, Annotation, Sighting
-from proctor.construction.annotators.proposals import BoxProposal
+from proctor.tracks import AnnotatedBox, Annotation, Sighting
+from proctor_build.annotators.proposals import BoxProposal
 
 Fault = tuple[str, int, str, str]
 """Video, second, instance and kind: missing, mislabelled or misplaced."""

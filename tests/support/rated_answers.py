@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswer
 from proctor.metrics.text import tokens
 from proctor.metrics.text.encoders import LongTexts, TextTokens
-from proctor.tasks.mediqa_eval.methods.embedded.answers import Encoders
+from proctor_train.mediqa_eval.embedded.answers import Encoders
 
 DIMENSIONS = {
     "en": (Dimension("disagree_flag", (0.0, 1.0), lower_is_better=True), Dimension("overall", (0.0, 0.5, 1.0))),

@@ -11,14 +11,14 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from proctor.runs import open_engine
-from proctor.web import schema
-from proctor.web.export import CONSENSUS_COLUMNS, consensus_rows, write_readings
-from proctor.web.forms import RationaleBody
-from proctor.web.progress import my_work, next_item
-from proctor.web.readings import Save, adjudicate, open_item, save_draft, seal
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.sources import items_of_project
-from proctor.web.studies import add_study, deal_another, deal_study, import_items
+from proctor_web import schema
+from proctor_web.export import CONSENSUS_COLUMNS, consensus_rows, write_readings
+from proctor_web.forms import RationaleBody
+from proctor_web.progress import my_work, next_item
+from proctor_web.readings import Save, adjudicate, open_item, save_draft, seal
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.sources import items_of_project
+from proctor_web.studies import add_study, deal_another, deal_study, import_items
 from tests.support.web_study import accounts_of, review
 
 Said = Mapping[str, Mapping[str, Any]]

@@ -7,13 +7,13 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Challenge, SealedPart
-from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.queue import Leased, advance, claim
-from proctor.challenges.scoring import keep_figures, score_submission, scorer_fingerprint, scorer_version
-from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import HandIn, hand_in, settle
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge, SealedPart
+from proctor_challenge.folder import NewChallenge, new_challenge
+from proctor_challenge.queue import Leased, advance, claim
+from proctor_challenge.scoring import keep_figures, score_submission, scorer_fingerprint, scorer_version
+from proctor_challenge.states import SubmissionState
+from proctor_challenge.submissions import HandIn, hand_in, settle
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.hosted import opened
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor.construction import Annotation, ReadDefaults
-from proctor.construction.cvat import read_cvat
+from proctor.tracks import Annotation, ReadDefaults
+from proctor_build.cvat import read_cvat
 
 CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <annotations>

@@ -18,13 +18,13 @@ from fastapi.dependencies.models import Dependant
 from fastapi.params import Form
 from fastapi.routing import APIRoute
 
-from proctor.web import routes
-from proctor.web.forms import FORMS
-from proctor.web.readings import Save, save_draft, seal
-from proctor.web.review import ReviewSite
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.sources import NewItem
-from proctor.web.studies import add_study, deal_study, import_items
+from proctor_web import routes
+from proctor_web.forms import FORMS
+from proctor_web.readings import Save, save_draft, seal
+from proctor_web.review import ReviewSite
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.sources import NewItem
+from proctor_web.studies import add_study, deal_study, import_items
 from tests.support.web_site import join, site
 from tests.support.web_study import BODIES, NOW, READINGS
 

@@ -11,11 +11,11 @@ from itsdangerous import Signer
 from sqlalchemy import select
 
 from proctor.core import VideoClip
-from proctor.web import schema
-from proctor.web.app import create_app
-from proctor.web.review import ReviewSite
-from proctor.web.sessions import session_cookie, start_session
-from proctor.web.sources import NewItem
+from proctor_web import schema
+from proctor_web.app import create_app
+from proctor_web.review import ReviewSite
+from proctor_web.sessions import session_cookie, start_session
+from proctor_web.sources import NewItem
 from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.clock_video import ClockVideo, write_clock_video

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import uvicorn
 
-from proctor.web.app import create_app
-from proctor.web.site import Site
+from proctor_web.app import create_app
+from proctor_web.site import Site
 from tests.support.chromium import Page
 from tests.support.firefox import FirefoxPage
 

@@ -13,10 +13,10 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from proctor.runs import open_engine
-from proctor.web.sessions import Visitor, current
-from proctor.web.site import Site
-from proctor.web.site_tables import prepare_accounts
-from proctor.web.uploads import receive_upload
+from proctor_web.sessions import Visitor, current
+from proctor_web.site import Site
+from proctor_web.site_tables import prepare_accounts
+from proctor_web.uploads import receive_upload
 from tests.support.web_site import Clock
 
 MOST = 3_000_000

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 from starlette.testclient import TestClient
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.web_site import browser, csrf_of, join, log_in
 from tests.support.web_study import new_items, study_of
 

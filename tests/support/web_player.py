@@ -17,11 +17,11 @@ from fastapi import FastAPI, HTTPException, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from proctor.web.app import create_app
-from proctor.web.pages import FOLDER
-from proctor.web.routes.media import shown_item
-from proctor.web.strings import text
-from proctor.web.video import ItemMedia, ShownItem
+from proctor_web.app import create_app
+from proctor_web.pages import FOLDER
+from proctor_web.routes.media import shown_item
+from proctor_web.strings import text
+from proctor_web.video import ItemMedia, ShownItem
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_site import site
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Engine, Table, insert, select, update
 
-from proctor.web import schema
-from proctor.web.visibility import visible_readings
+from proctor_web import schema
+from proctor_web.visibility import visible_readings
 
 AT = "2026-11-23T08:00:00+00:00"
 PEOPLE = {

@@ -12,12 +12,12 @@ import httpx2
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
-from proctor.web.app import create_app
-from proctor.web.review import ReviewSite
-from proctor.web.settings import REVIEW_FILE, STORE_FILE, open_store
-from proctor.web.site import Site
-from proctor.web.stores import SiteStore
+from proctor_web.accounts import Changed, add_account, hashed, invite, take_up
+from proctor_web.app import create_app
+from proctor_web.review import ReviewSite
+from proctor_web.settings import REVIEW_FILE, STORE_FILE, open_store
+from proctor_web.site import Site
+from proctor_web.stores import SiteStore
 
 START = datetime(2026, 11, 23, 8, tzinfo=UTC)
 PASSWORD = "brown kettle 7"

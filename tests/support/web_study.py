@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select
 
 from proctor.runs import open_engine
-from proctor.web import schema, site_tables
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.sources import NewItem
-from proctor.web.studies import add_study, deal_study, import_items
+from proctor_web import schema, site_tables
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.sources import NewItem
+from proctor_web.studies import add_study, deal_study, import_items
 from tests.support.web_rows import people
 
 NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from sqlalchemy import select
 
 from proctor.core import VideoClip
-from proctor.web import schema
-from proctor.web.review import ReviewSite
+from proctor_web import schema
+from proctor_web.review import ReviewSite
 from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.web_keys import press, served, until, write

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from proctor.construction import OBJECTS
+from proctor.tracks import OBJECTS
 from proctor.core import Answer, Frame, Item
 from proctor.core.formats import ChoiceFormat, OrderingFormat, rationale_in
 from proctor.media import view

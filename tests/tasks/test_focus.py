@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.construction import OBJECTS
+from proctor.tracks import OBJECTS
 from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, InputError, Item, RecordedAnswers, Score, Status
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import complete
+from proctor_build import complete
 from proctor.core import Answer, Benchmark, InputError, Item, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import READER
 from proctor.tasks.focus import toolkit_summary as program
-from proctor.tasks.focus.builder import build_focus
+from proctor_build.focus.builder import build_focus
 from proctor.tasks.focus.native import NativeResponse, write_native
-from proctor.tasks.focus.plan import FocusPlan
+from proctor_build.focus.plan import FocusPlan
 from proctor.tasks.focus.vocabulary import GROUP_OF, leaf_of
 from tests.support.drawn_tracks import drawn
 from tests.support.focus_fuzz import fuzzed

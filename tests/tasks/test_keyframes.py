@@ -23,7 +23,7 @@ from proctor.metrics.ordering import OrderComparison, compare_orders, order_chan
 from proctor.stats import Resampling
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER
-from proctor.tasks.clinicalskillqa.construction import (
+from proctor.tasks.clinicalskillqa.instances import (
     Built,
     InstancePlan,
     LoggedEvent,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import proctor as python
-from proctor.challenges.admission import admission
-from proctor.challenges.settings import Budget
+from proctor_challenge.admission import admission
+from proctor_challenge.settings import Budget
 from proctor.core import InputError
 from tests.support.program import proctor
 

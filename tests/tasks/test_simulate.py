@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proctor.construction import Annotation
+from proctor.tracks import Annotation
 from proctor.core import InputError
 from proctor.tasks.simulated import simulate
 from proctor.tasks.simulated.pictures import CLASSES, Renderer

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.audits.items import audit_items
-from proctor.construction import CandidateQuestion
+from proctor.tracks import CandidateQuestion
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
 from proctor.tasks.simulated import RULES, ask, candidates

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.construction import deal_options
+from proctor.tracks import deal_options
 from proctor.core import InputError
 from proctor.core.formats import ChoiceFormat
 from proctor.metrics.ordering import RUN_METRICS

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from proctor.construction.pipeline import Project, Record, WaitingError, Work, mentioned, told_order
+from proctor_build.pipeline import Project, Record, WaitingError, Work, mentioned, told_order
 from proctor.core import Frame, InputError
 from proctor.stats import Resampling, cohen_kappa
 from proctor.tasks.clinicalskillqa.keypoints import Pose
 from proctor.tasks.clinicalskillqa.pose import PREDICATES
-from proctor.tasks.clinicalskillqa.project.consensus import ConsensusStage, version_of
-from proctor.tasks.clinicalskillqa.project.frames import LabelledFrame, OrderedFrames
-from proctor.tasks.clinicalskillqa.project.rationales import (
+from proctor_build.clinicalskillqa.project.consensus import ConsensusStage, version_of
+from proctor_build.clinicalskillqa.project.frames import LabelledFrame, OrderedFrames
+from proctor_build.clinicalskillqa.project.rationales import (
     CLAIMS,
     CheckedSentence,
     CitedSentence,

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from proctor.audits.items import audit_items
-from proctor.construction import AnnotatedVideo, Annotation, CandidateQuestion, complete, constant_answers, leaks_answer
-from proctor.construction.files import read_annotations, write_folder
+from proctor.tracks import AnnotatedVideo, Annotation, CandidateQuestion, constant_answers, leaks_answer
+from proctor_build import complete
+from proctor_build.files import read_annotations, write_folder
 from proctor.core import Benchmark, InputError
 from proctor.core.formats import (
     AnswerFormat,
@@ -27,9 +28,9 @@ from proctor.core.formats import (
     TimestampsFormat,
 )
 from proctor.tasks.focus import READER
-from proctor.tasks.focus.builder import FocusBuilt, ask_focus, build_focus
-from proctor.tasks.focus.plan import ASKED, FocusPlan, focus_templates
-from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
+from proctor_build.focus.builder import FocusBuilt, ask_focus, build_focus
+from proctor_build.focus.plan import ASKED, FocusPlan, focus_templates
+from proctor_build.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
 from proctor.tasks.focus.vocabulary import CAPABILITIES, GROUP_OF, lettered
 from proctor.tasks.simulated import simulate
 from proctor.tasks.simulated.script import Event

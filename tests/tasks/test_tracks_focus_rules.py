@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import AnnotatedMoment, Annotation, Timeline
-from proctor.construction.files import read_annotations, write_folder
-from proctor.tasks.focus.builder import ask_focus
-from proctor.tasks.focus.plan import FocusPlan, focus_templates
-from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES, known_attributes
+from proctor.tracks import AnnotatedMoment, Annotation, Timeline
+from proctor_build.files import read_annotations, write_folder
+from proctor_build.focus.builder import ask_focus
+from proctor_build.focus.plan import FocusPlan, focus_templates
+from proctor_build.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES, known_attributes
 from tests.support.hand_tracks import HAND, VIDEO, track
 from tests.support.log_reading import CLOCK, seconds_of
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from proctor.construction import Annotation, complete
+from proctor.tracks import Annotation
+from proctor_build import complete
 from proctor.core import InputError, generator
 from proctor.tasks.focus import READER
-from proctor.tasks.focus.builder import ask_focus, build_focus
-from proctor.tasks.focus.plan import RULES_OF_TRACK, FocusPlan, windows_of
-from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
+from proctor_build.focus.builder import ask_focus, build_focus
+from proctor_build.focus.plan import RULES_OF_TRACK, FocusPlan, windows_of
+from proctor_build.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
 from proctor.tasks.simulated.script import Event
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND

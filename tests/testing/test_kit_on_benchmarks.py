@@ -15,7 +15,7 @@ import pytest
 from proctor import ACCURACY, Answer, Benchmark, InputError, Item, Reference
 from proctor.core import BENCHMARKS, QUESTION_WRITERS, BenchmarkReader, Image, RecordedAnswers, read_table, validated
 from proctor.core.formats import BinaryFormat, FreeTextFormat
-from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
+from proctor.tasks.clinicalskillqa.instances import InstancePlan, build_instances
 from proctor.tasks.questions.commands import write_example
 from proctor.tasks.simulated import simulate
 from proctor.testing import Check, benchmark_checks, check_benchmark, check_system

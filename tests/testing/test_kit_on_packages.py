@@ -151,14 +151,14 @@ def test_faults_of_a_validator_are_found(offer: Offer, body: str, told: str, mon
 def test_an_example_must_name_its_kind_of_project(
     offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from proctor.construction.pipeline import PROJECT_KINDS
+    from proctor_build.pipeline import PROJECT_KINDS
 
     monkeypatch.setattr(PROJECT_KINDS, "_known", {**PROJECT_KINDS._known})
     monkeypatch.setattr(PROJECT_KINDS, "_offered", None)
     example = tmp_path / "project.yaml"
     example.write_text("kind: rexsonovqa\n", encoding="utf-8")
     code = (
-        "from pathlib import Path\nfrom proctor.construction.pipeline import ProjectKind\n"
+        "from pathlib import Path\nfrom proctor_build.pipeline import ProjectKind\n"
         f"KIND = ProjectKind('clips', 'Clips', (), Path({json.dumps(str(example))}))\n"
     )
     offer({"kinds": code}, {"project_kinds.clips": "brk.kinds:KIND"})
@@ -168,7 +168,7 @@ def test_an_example_must_name_its_kind_of_project(
 
 
 def test_our_kinds_of_projects_name_themselves() -> None:
-    from proctor.construction.pipeline import PROJECT_KINDS
+    from proctor_build.pipeline import PROJECT_KINDS
     from proctor.testing.package_checks import kind_checks
 
     for name in PROJECT_KINDS.names():

@@ -30,7 +30,7 @@ from proctor.core.formats import (
 from proctor.media import MediaLibrary, MediaSettings, view
 from proctor.models import ModelClient, ModelSpec, Query
 from proctor.systems import ModelSystem
-from proctor.training.answerer import ItemExamples, lessons, refuse_shared, reply_to
+from proctor_train.answerer import ItemExamples, lessons, refuse_shared, reply_to
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 
 YES = BinaryFormat()

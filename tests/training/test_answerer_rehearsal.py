@@ -12,9 +12,9 @@ from proctor.core import ACCURACY, Benchmark, Image, Item, Reference, percent
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
-from proctor.shell.training import AnswererPlan
+from proctor_train.answerer_training import AnswererPlan
 from proctor.systems import ModelSystem, prompt_for_benchmark
-from proctor.training.answerer import COMMONEST, AnswererTraining
+from proctor_train.answerer import COMMONEST, AnswererTraining
 from tests.support.tiny_vlm import make_tiny_vlm
 
 pytestmark = pytest.mark.xdist_group("weights")

@@ -9,8 +9,8 @@ import pytest
 from proctor.core import ConfigurationError, InputError
 from proctor.models.queries import Choices, FixedForm, Query
 from proctor.models.weights import Weights
-from proctor.training.fine_tuning import ChatExample, collate, measure
-from proctor.training.run_folder import template_hash
+from proctor_train.fine_tuning import ChatExample, collate, measure
+from proctor_train.run_folder import template_hash
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 
 pytestmark = pytest.mark.xdist_group("weights")

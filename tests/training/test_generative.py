@@ -20,11 +20,11 @@ from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, Dimensio
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.logprob import MANIFEST, generative, read_generative
 from proctor.models import Weights
-from proctor.shell.judge_training import _generative_agreement
-from proctor.training.fine_tuning import LoraSettings
-from proctor.training.generative import GenerativePlan, TrainedGenerative, part_encounters, train_generative
-from proctor.training.grpo import GrpoSettings
-from proctor.training.run_folder import NothingLearnedError, RunFolder
+from proctor_train.judge_training import _generative_agreement
+from proctor_train.fine_tuning import LoraSettings
+from proctor_train.generative import GenerativePlan, TrainedGenerative, part_encounters, train_generative
+from proctor_train.grpo import GrpoSettings
+from proctor_train.run_folder import NothingLearnedError, RunFolder
 from tests.support.dimension_cases import setup
 from tests.support.judgements import Judgements
 from tests.support.killed_child import killed

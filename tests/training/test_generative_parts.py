@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from proctor.core import InputError
 from proctor.judges.dimensions import GenerativeManifest, RatedCase
 from proctor.models.queries import Choices, FixedForm, Query
-from proctor.training.generative import judge_card, majority, part_encounters
-from proctor.training.judge_questions import JudgeQuestion, merit
+from proctor_train.generative import judge_card, majority, part_encounters
+from proctor_train.judge_questions import JudgeQuestion, merit
 from tests.support.trained_judge import told_by_a_word
 
 RATED = told_by_a_word(12)

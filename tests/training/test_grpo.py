@@ -13,8 +13,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.models import Choices, Query, Weights
-from proctor.training.fine_tuning import ChatExample, LoraSettings, fine_tune, trainable_adapter
-from proctor.training.grpo import (
+from proctor_train.fine_tuning import ChatExample, LoraSettings, fine_tune, trainable_adapter
+from proctor_train.grpo import (
     GrpoSettings,
     RatedPrompt,
     RewardedTask,
@@ -23,7 +23,7 @@ from proctor.training.grpo import (
     reinforce,
     without_signal,
 )
-from proctor.training.run_folder import CheckpointEvaluation, NothingLearnedError, RunFolder, read_origin
+from proctor_train.run_folder import CheckpointEvaluation, NothingLearnedError, RunFolder, read_origin
 from tests.support.killed_child import killed
 from tests.support.ordinal_task import RANGES, OrdinalJudge, read
 from tests.support.tiny_vlm import jpeg, make_tiny_vlm

@@ -9,7 +9,7 @@ from scipy import stats
 from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable, audit
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, Dimension, RatedCase
-from proctor.training import held_out_agreement
+from proctor_train import held_out_agreement
 
 LEVELS = (0.0, 0.5, 1.0)
 

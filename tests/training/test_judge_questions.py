@@ -16,7 +16,7 @@ from proctor.judges.dimensions.factories import logprob, rating
 from proctor.judges.dimensions.logprob import GenerativeJudge, GenerativeManifest, generative_client, rubric_prompts
 from proctor.models import ModelSpec, Query, Weights
 from proctor.models.queries import GeneratedText
-from proctor.training.judge_questions import judge_questions
+from proctor_train.judge_questions import judge_questions
 from tests.support.dimension_cases import case, picture, setup
 from tests.support.judgements import Judgements
 from tests.support.tiny_vlm import make_tiny_lm

@@ -9,9 +9,9 @@ import pytest
 from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
 from proctor.models import Choices, FixedForm, Query
-from proctor.training import shuffled_ratings
-from proctor.training.grpo import SampledReply
-from proctor.training.judge_questions import JudgeQuestion, filled_in, parity_items, rewarded_task
+from proctor_train import shuffled_ratings
+from proctor_train.grpo import SampledReply
+from proctor_train.judge_questions import JudgeQuestion, filled_in, parity_items, rewarded_task
 from tests.support.trained_judge import told_by_a_word
 
 FORM = FixedForm(('{"overall": ', ', "relevance": ', "}"), (("0", "1", "2"), ("0", "1")))

@@ -13,9 +13,9 @@ import pytest
 from proctor.core import ConfigurationError
 from proctor.models.queries import Choices, FixedForm, Query
 from proctor.models.weights import Weights
-from proctor.training import RunFolder
-from proctor.training.fine_tuning import ChatExample, LoraSettings, data_hash, fine_tune, merge, with_adapter
-from proctor.training.run_folder import CheckpointEvaluation, read_origin
+from proctor_train import RunFolder
+from proctor_train.fine_tuning import ChatExample, LoraSettings, data_hash, fine_tune, merge, with_adapter
+from proctor_train.run_folder import CheckpointEvaluation, read_origin
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 

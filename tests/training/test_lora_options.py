@@ -7,8 +7,8 @@ import pytest
 from proctor.core import InputError
 from proctor.shell.model_options import LoraOptions
 from proctor.shell.options import declared
-from proctor.shell.training import lora_settings
-from proctor.training import LoraSettings
+from proctor_train.answerer_training import lora_settings
+from proctor_train import LoraSettings
 
 
 def test_an_option_has_the_default_of_its_setting() -> None:

@@ -10,7 +10,7 @@ import pytest
 from proctor.core import InputError, Usage
 from proctor.models import FixedForm
 from proctor.models.reply import Reply, Token
-from proctor.training.parity import (
+from proctor_train.parity import (
     ParityItem,
     ParityPath,
     PathScores,

@@ -10,8 +10,8 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.models import ModelSpec, Weights, WeightsServer
-from proctor.training.fine_tuning import merge
-from proctor.training.parity import check_run, require_parity
+from proctor_train.fine_tuning import merge
+from proctor_train.parity import check_run, require_parity
 from tests.support.ordinal_task import OrdinalJudge
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core import InputError, generator
-from proctor.training.grpo import RewardKind, SampledReply, Target, rewards, share_without_signal
+from proctor_train.grpo import RewardKind, SampledReply, Target, rewards, share_without_signal
 
 ONE = {"overall": (0.0, 1.0)}
 NOTHING = SampledReply(None, False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import InputError
-from proctor.training import RunFolder
+from proctor_train import RunFolder
 
 
 def test_a_second_start_goes_on_and_other_settings_are_named(tmp_path: Path) -> None:

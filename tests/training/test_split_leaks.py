@@ -9,7 +9,7 @@ import pytest
 
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswer, encounter_scores
-from proctor.training import encounter_folds, refuse_leaks
+from proctor_train import encounter_folds, refuse_leaks
 
 LONG = "For three weeks I have had an itching red patch behind my left knee; what could it be, and what helps?"
 

@@ -19,9 +19,9 @@ from proctor.core import ACCURACY, Benchmark, Image, InputError, Item, Reference
 from proctor.core.formats import BinaryFormat
 from proctor.models.adapters import SEEN, read_record, seen_media
 from proctor.runs import Store
-from proctor.shell.training import AnswererTable
-from proctor.training import RunFolder
-from proctor.training.answerer import TrainedAnswerer
+from proctor_train.answerer_training import AnswererTable
+from proctor_train import RunFolder
+from proctor_train.answerer import TrainedAnswerer
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import make_tiny_vlm
 

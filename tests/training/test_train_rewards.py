@@ -13,9 +13,9 @@ from proctor import shell
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
 from proctor.judges.dimensions.logprob import MANIFEST, generative
-from proctor.training.fine_tuning import LoraSettings
-from proctor.training.generative import GenerativePlan, part_encounters, train_generative
-from proctor.training.grpo import GrpoSettings
+from proctor_train.fine_tuning import LoraSettings
+from proctor_train.generative import GenerativePlan, part_encounters, train_generative
+from proctor_train.grpo import GrpoSettings
 from tests.support.dimension_cases import setup
 from tests.support.judgements import Judgements
 from tests.support.ordinal_task import PROMPT, OrdinalJudge, rated_cases, rated_prompts

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.core import Table, columns
-from proctor.training import validation
+from proctor_train import validation
 from tests.support.program import proctor
 
 

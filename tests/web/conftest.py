@@ -11,14 +11,14 @@ from anyio.from_thread import start_blocking_portal
 from argon2 import PasswordHasher
 from starlette.testclient import TestClient
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.web_site import site
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _quick_hashes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proctor.web.accounts._HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        patch.setattr("proctor_web.accounts._HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield
 
 

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import Engine, inspect, select
 
 from proctor.core import InputError, kept_text
-from proctor.web import schema
-from proctor.web.forms import FORMS
-from proctor.web.progress import next_item
-from proctor.web.readings import IncompleteError, Save, my_reading, open_item, save_draft, seal
-from proctor.web.trail import first_fault
+from proctor_web import schema
+from proctor_web.forms import FORMS
+from proctor_web.progress import next_item
+from proctor_web.readings import IncompleteError, Save, my_reading, open_item, save_draft, seal
+from proctor_web.trail import first_fault
 from tests.support.web_attack import TEXTS, places, put
 from tests.support.web_study import NOW, READINGS, accounts_of, new_items, review, study_of
 

@@ -16,10 +16,10 @@ import pytest
 from sqlalchemy import inspect
 from starlette.testclient import TestClient
 
-from proctor.web.forms import FORMS
-from proctor.web.review import ReviewSite
-from proctor.web.sessions import session_cookie
-from proctor.web.trail import first_fault
+from proctor_web.forms import FORMS
+from proctor_web.review import ReviewSite
+from proctor_web.sessions import session_cookie
+from proctor_web.trail import first_fault
 from tests.support.web_attack import PEOPLE, TEXTS, MarkupEye, Way, hostile_review, markup_faults, ways
 from tests.support.web_site import browser, csrf_of, join, log_in, site
 

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 from sqlalchemy import func, select
 
-from proctor.web import schema
-from proctor.web.forms import FORMS
+from proctor_web import schema
+from proctor_web.forms import FORMS
 from tests.support.web_attack import PEOPLE, STORED, TEXTS, MarkupEye, review_of_all_forms, ways
 from tests.support.web_site import browser, csrf_of, log_in
 from tests.support.web_study import READINGS

@@ -11,8 +11,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.media import MediaLibrary, Picture
-from proctor.web.forms import FORMS
-from proctor.web.review import ReviewSite
+from proctor_web.forms import FORMS
+from proctor_web.review import ReviewSite
 from tests.support.chromium import Page
 from tests.support.web_form import SOURCE, one_item_page, sealed_payload, until
 from tests.support.web_page import press

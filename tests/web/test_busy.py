@@ -18,9 +18,9 @@ import httpx2
 import pytest
 from sqlalchemy import create_engine, text
 
-from proctor.web import busy
-from proctor.web.busy import BusyError, WriterGate
-from proctor.web.review import ReviewSite
+from proctor_web import busy
+from proctor_web.busy import BusyError, WriterGate
+from proctor_web.review import ReviewSite
 from tests.support.guarded_server import guarded
 from tests.support.web_site import PASSWORD, browser, clock_of, csrf_of, entered, join, log_in, site
 

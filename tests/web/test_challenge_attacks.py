@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import inspect
 from starlette.testclient import TestClient
 
-from proctor.challenges import pages, uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.submissions import submissions_of
-from proctor.challenges.teams import withdraw_team
-from proctor.web.trail import first_fault
+from proctor_challenge import pages, uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.submissions import submissions_of
+from proctor_challenge.teams import withdraw_team
+from proctor_web.trail import first_fault
 from tests.support.challenge_site import HIDDEN, challenge_site, handed, logged_in, team_of_two
 from tests.support.web_attack import TEXTS, Way, ways
 from tests.support.web_site import browser, csrf_of, join

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from proctor.challenges import uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.schema import boards
-from proctor.challenges.submissions import submissions_of
-from proctor.challenges.teams import withdraw_team
+from proctor_challenge import uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.schema import boards
+from proctor_challenge.submissions import submissions_of
+from proctor_challenge.teams import withdraw_team
 from tests.support.challenge_site import HIDDEN, answers, challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, csrf_of, join
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from proctor.challenges import schema
-from proctor.challenges.board_charts import in_order
-from proctor.challenges.boards import BoardFigure, Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.receipts import issue_receipts, verify_receipt, write_public_key
-from proctor.challenges.states import SubmissionState
+from proctor_challenge import schema
+from proctor_challenge.board_charts import in_order
+from proctor_challenge.boards import BoardFigure, Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.receipts import issue_receipts, verify_receipt, write_public_key
+from proctor_challenge.states import SubmissionState
 from tests.support.challenge_site import HIDDEN, challenge_site, logged_in, posted, team_of_two
 from tests.support.web_site import browser, join
 

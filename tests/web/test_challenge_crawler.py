@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from proctor.challenges import uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.pages import open_challenge
-from proctor.challenges.pages.site import ChallengeSite
+from proctor_challenge import uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.pages import open_challenge
+from proctor_challenge.pages.site import ChallengeSite
 from proctor.core import ConfigurationError, InputError
 from tests.support.challenge_site import challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.killed_child import in_a_fork

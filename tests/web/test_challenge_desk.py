@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges import uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.pages.desk import FairQueue
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.queue import RECEIVED_S, expire
-from proctor.challenges.submissions import DAILY, REFUSED_COST, renew_check, uploads_left
-from proctor.challenges.uploads import LEAST_FILE, upload_size
+from proctor_challenge import uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.pages.desk import FairQueue
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.queue import RECEIVED_S, expire
+from proctor_challenge.submissions import DAILY, REFUSED_COST, renew_check, uploads_left
+from proctor_challenge.uploads import LEAST_FILE, upload_size
 from tests.support.challenge_site import HIDDEN, challenge_site, handed, logged_in, team_of_two
 from tests.support.web_site import browser, clock_of, csrf_of, log_in
 
@@ -89,7 +89,7 @@ def test_a_team_has_one_check_at_a_time_in_all_processes(site: ChallengeSite, mo
 
     monkeypatch.setattr(uploads, "check_upload", check)
     anna, ben = logged_in(site, "anna"), logged_in(site, "ben")
-    from proctor.web.app import create_app
+    from proctor_web.app import create_app
 
     elsewhere = browser(site)
     elsewhere.app = create_app(site)
@@ -112,7 +112,7 @@ def test_a_killed_check_keeps_its_team_from_nothing_for_long(
 ) -> None:
     monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission())
     with site.writing() as connection:
-        from proctor.challenges.submissions import HandIn, hand_in
+        from proctor_challenge.submissions import HandIn, hand_in
 
         made = hand_in(connection, site.challenge, HandIn(1, 1, HIDDEN, "file", "0" * 64, 1, "killed"))
     anna = logged_in(site, "anna")
@@ -128,7 +128,7 @@ def test_a_killed_check_keeps_its_team_from_nothing_for_long(
 
 def test_waiting_for_a_check_is_no_checking(site: ChallengeSite) -> None:
     """A renewed submission does not expire, however long it waits."""
-    from proctor.challenges.submissions import HandIn, hand_in
+    from proctor_challenge.submissions import HandIn, hand_in
 
     with site.writing() as connection:
         made = hand_in(connection, site.challenge, HandIn(1, 1, HIDDEN, "file", "0" * 64, 1, "waits"))
@@ -195,7 +195,7 @@ def test_a_check_has_little_memory_and_says_so(site: ChallengeSite, tmp_path: Pa
     request = {"kind": "file", "path": str(file), "seconds": 600, "benchmark": "focus", "track": "procedure"}
     request |= {"data": str(site.folder / phase.questions), "budget": phase.budget.model_dump(mode="json")}
     done = subprocess.run(
-        [sys.executable, "-m", "proctor.challenges.check_process"],
+        [sys.executable, "-m", "proctor_challenge.check_process"],
         input=json.dumps(request).encode(),
         capture_output=True,
         check=True,

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import delete
 
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.schema import openings
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.schema import openings
 from tests.support.challenge_site import HIDDEN, challenge_site, logged_in, posted, team_of_two
 from tests.support.web_site import browser, join
 

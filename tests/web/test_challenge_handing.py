@@ -19,14 +19,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from proctor.challenges import check_process, uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.pages.desk import OccupiedError, UploadDesk
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.states import PhaseState, set_phase
-from proctor.challenges.submissions import submissions_of
-from proctor.web import WriterGate
-from proctor.web import uploads as web_uploads
+from proctor_challenge import check_process, uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.pages.desk import OccupiedError, UploadDesk
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.states import PhaseState, set_phase
+from proctor_challenge.submissions import submissions_of
+from proctor_web import WriterGate
+from proctor_web import uploads as web_uploads
 from tests.support.challenge_site import HIDDEN, answers, challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, csrf_of, join
 
@@ -209,7 +209,7 @@ def test_uploads_under_way_have_their_room_on_the_disk(
     anna = logged_in(site, "anna")
     room = 10_000
     disk = SimpleNamespace(f_bavail=2**30 + room, f_frsize=1)
-    monkeypatch.setattr("proctor.web.uploads.os.statvfs", lambda _: disk)
+    monkeypatch.setattr("proctor_web.uploads.os.statvfs", lambda _: disk)
     other = site.challenge.uploads / f".incoming-{room}-of-another-process"
     other.write_bytes(bytes(100))  # what it may still write is reserved
     full = handed(anna, b"x" * 200)

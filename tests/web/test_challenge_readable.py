@@ -10,12 +10,12 @@ import pytest
 from itsdangerous import Signer
 from sqlalchemy import update
 
-from proctor.challenges import uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.schema import submissions
-from proctor.web.accounts import find_account
-from proctor.web.sessions import start_session
+from proctor_challenge import uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.schema import submissions
+from proctor_web.accounts import find_account
+from proctor_web.sessions import start_session
 from tests.conftest import missing
 from tests.support.challenge_site import HIDDEN, challenge_site, handed, logged_in, team_of_two
 from tests.support.chromium import Page, find_chromium, open_page

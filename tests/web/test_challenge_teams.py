@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.teams import all_teams
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.teams import all_teams
 from tests.support.challenge_site import challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, join
 

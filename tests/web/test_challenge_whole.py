@@ -14,19 +14,19 @@ from typing import Any
 import httpx2
 import pytest
 
-from proctor.challenges import check_process, uploads
-from proctor.challenges.admission import Admission
-from proctor.challenges.board_pages import visible_boards
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.opening import open_phase
-from proctor.challenges.pages import open_challenge
-from proctor.challenges.pages.site import ChallengeSite, challenge_accounts
-from proctor.challenges.receipts import verify_receipt
-from proctor.challenges.settings import Phase
-from proctor.challenges.submissions import submissions_of
-from proctor.challenges.worker import Worker
-from proctor.containers import Executor
-from proctor.web import add_person
+from proctor_challenge import check_process, uploads
+from proctor_challenge.admission import Admission
+from proctor_challenge.board_pages import visible_boards
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.opening import open_phase
+from proctor_challenge.pages import open_challenge
+from proctor_challenge.pages.site import ChallengeSite, challenge_accounts
+from proctor_challenge.receipts import verify_receipt
+from proctor_challenge.settings import Phase
+from proctor_challenge.submissions import submissions_of
+from proctor_challenge.worker import Worker
+from proctor_challenge.containers import Executor
+from proctor_web import add_person
 from tests.conftest import missing
 from tests.support.boxes import podman
 from tests.support.challenge_data import focus_answers

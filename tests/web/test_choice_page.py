@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.chromium import Page
 from tests.support.web_form import one_item_page, sealed_payload, until
 from tests.support.web_page import press

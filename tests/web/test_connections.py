@@ -22,9 +22,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
-from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, Listener, NoiseFilter, Progress, report
-from proctor.web.proxies import PerVisitor, behind, proxy_addresses
-from proctor.web.site import Site, proxy_networks
+from proctor_web.connections import ConnectionLimits, ConnectionStage, Guard, Listener, NoiseFilter, Progress, report
+from proctor_web.proxies import PerVisitor, behind, proxy_addresses
+from proctor_web.site import Site, proxy_networks
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
 from tests.support.web_folder import invitations, review_folder
 from tests.support.web_open import OpenSite, open_site

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.web_people import ROLES, Person, items
 from tests.support.web_study import ALL_CHECKS, QUESTION
 

@@ -8,8 +8,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.web.settings import StudyPlan
-from proctor.web.studies import deal
+from proctor_web.settings import StudyPlan
+from proctor_web.studies import deal
 
 NAMES = [f"reader{number}" for number in range(6)]
 

@@ -12,10 +12,10 @@ from itsdangerous import Signer
 from sqlalchemy import func, select
 
 from proctor.core import InputError
-from proctor.web import schema
-from proctor.web.accounts import Changed, add_account, disable, find_account, invite, set_role, take_up
-from proctor.web.review import ReviewSite
-from proctor.web.trail import first_fault
+from proctor_web import schema
+from proctor_web.accounts import Changed, add_account, disable, find_account, invite, set_role, take_up
+from proctor_web.review import ReviewSite
+from proctor_web.trail import first_fault
 from tests.support.web_site import PASSWORD, browser, clock_of, csrf_of, entered, join, log_in, site
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError
-from proctor.web.forms import FORMS, BoxAt, boxes_matched
+from proctor_web.forms import FORMS, BoxAt, boxes_matched
 from tests.support.web_study import ACCEPT, ALL_CHECKS, BODIES, QUESTION, READINGS
 
 

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import update
 
 from proctor.core import VideoClip
-from proctor.web import schema, strings
-from proctor.web.review import ReviewSite
-from proctor.web.strings import languages
+from proctor_web import schema, strings
+from proctor_web.review import ReviewSite
+from proctor_web.strings import languages
 from tests.support.web_site import browser, csrf_of, join, log_in
 from tests.web.test_pages_are_readable import PEOPLE, studies_of_all_forms
 from tests.web.test_strings import in_each_room

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import create_engine, text
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.web_site import browser, site
 
 
@@ -44,8 +44,8 @@ def test_a_process_without_its_database_answers_and_is_not_ready(tmp_path: Path,
 
 
 def test_a_full_disk_and_a_closed_folder_are_named(review: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.web.health.os.statvfs", lambda _: SimpleNamespace(f_bavail=10, f_frsize=4096))
-    monkeypatch.setattr("proctor.web.health.os.access", lambda *_: False)
+    monkeypatch.setattr("proctor_web.health.os.statvfs", lambda _: SimpleNamespace(f_bavail=10, f_frsize=4096))
+    monkeypatch.setattr("proctor_web.health.os.access", lambda *_: False)
     answer = browser(review).get("/readyz")
     assert (answer.status_code, answer.text) == (503, "not ready: room on the disk, a folder to write to\n")
 
@@ -54,7 +54,7 @@ def test_a_folder_that_is_gone_is_named(review: ReviewSite, monkeypatch: pytest.
     def gone(folder: object) -> None:
         raise FileNotFoundError(folder)
 
-    monkeypatch.setattr("proctor.web.health.os.statvfs", gone)
+    monkeypatch.setattr("proctor_web.health.os.statvfs", gone)
     answer = browser(review).get("/readyz")
     assert (answer.status_code, answer.text) == (503, "not ready: a folder to write to\n")
 
@@ -66,7 +66,7 @@ def test_many_who_ask_at_once_ask_the_database_once(review: ReviewSite, monkeypa
         asked.append("look")
         return iter(())
 
-    monkeypatch.setattr("proctor.web.health._faults", look)
+    monkeypatch.setattr("proctor_web.health._faults", look)
     client = browser(review)
     assert {client.get("/readyz").status_code for _ in range(5)} == {200}
     assert asked == ["look"]

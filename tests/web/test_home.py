@@ -8,12 +8,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from proctor.core import InputError
-from proctor.web.forms import FORMS
-from proctor.web.progress import place_in_work
-from proctor.web.readings import Save, seal
-from proctor.web.review import ReviewSite
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.studies import add_study, deal_study, import_items
+from proctor_web.forms import FORMS
+from proctor_web.progress import place_in_work
+from proctor_web.readings import Save, seal
+from proctor_web.review import ReviewSite
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.studies import add_study, deal_study, import_items
 from tests.support.web_people import Person, items
 from tests.support.web_site import browser, join, log_in
 from tests.support.web_study import ACCEPT, REJECT, accounts_of, new_items

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.web import _reached_at
+from proctor_web.commands import _reached_at
 from proctor.core import UsageError
-from proctor.web import AccountsPlace, site_store
+from proctor_web import AccountsPlace, site_store
 
 
 def place(address: str = "") -> AccountsPlace:

@@ -14,11 +14,11 @@ from itsdangerous import Signer
 from sqlalchemy import select
 
 from proctor.core import generator
-from proctor.web import open_review, schema
-from proctor.web.accounts import find_account
-from proctor.web.review import ReviewSite
-from proctor.web.sessions import start_session
-from proctor.web.trail import first_fault
+from proctor_web import open_review, schema
+from proctor_web.accounts import find_account
+from proctor_web.review import ReviewSite
+from proctor_web.sessions import start_session
+from proctor_web.trail import first_fault
 from tests.support.web_folder import invitations, review_folder, serving
 from tests.support.web_study import ACCEPT, READINGS
 

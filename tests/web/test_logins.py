@@ -10,10 +10,10 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import func, select, text
 
-from proctor.web import schema
-from proctor.web.accounts import Changed, add_account, disable, find_account
-from proctor.web.review import ReviewSite
-from proctor.web.sessions import BY_ADDRESS, BY_NAME, begin_attempt, log_in
+from proctor_web import schema
+from proctor_web.accounts import Changed, add_account, disable, find_account
+from proctor_web.review import ReviewSite
+from proctor_web.sessions import BY_ADDRESS, BY_NAME, begin_attempt, log_in
 from tests.support.web_site import PASSWORD, browser, clock_of, join, site
 from tests.support.web_site import log_in as fill_in
 
@@ -99,7 +99,7 @@ def test_no_password_takes_less_work_than_another(review: ReviewSite, monkeypatc
             work.append(len(password))
             return super().verify(hash, password)
 
-    monkeypatch.setattr("proctor.web.accounts._HASHER", Counted(time_cost=1, memory_cost=8, parallelism=1))
+    monkeypatch.setattr("proctor_web.accounts._HASHER", Counted(time_cost=1, memory_cost=8, parallelism=1))
     for name in ("anna", "ben", "cleo", "nobody", "no name!"):
         assert not log_in(review, name, "wrong kettle 7", "192.0.2.1").token
     assert work == [14] * 5
@@ -129,5 +129,5 @@ def test_a_password_changed_while_the_old_one_is_checked_lets_nobody_in(
             connection.execute(table.update().where(table.c.name == "anna").values(password="another"))
         return True
 
-    monkeypatch.setattr("proctor.web.sessions.is_password", right_but_late)
+    monkeypatch.setattr("proctor_web.sessions.is_password", right_but_late)
     assert not log_in(review, "anna", PASSWORD, "192.0.2.1").token

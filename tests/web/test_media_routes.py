@@ -19,10 +19,10 @@ from sqlalchemy import update
 from proctor.core import Image, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, Picture, pictures_at
-from proctor.web.app import create_app
-from proctor.web.schema import studies, study_items
-from proctor.web.sessions import session_cookie, start_session
-from proctor.web.video import ItemMedia, ShownItem
+from proctor_web.app import create_app
+from proctor_web.schema import studies, study_items
+from proctor_web.sessions import session_cookie, start_session
+from proctor_web.video import ItemMedia, ShownItem
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.web_player import review_app
 from tests.support.web_rows import one_item, people
@@ -221,7 +221,7 @@ def test_a_server_that_stops_waits_for_no_video(
         go_on.wait()
         return tmp_path
 
-    monkeypatch.setattr("proctor.web.video._PATIENCE_S", 0.0)
+    monkeypatch.setattr("proctor_web.video._PATIENCE_S", 0.0)
     monkeypatch.setattr(library, "playback", slow)
     media = ItemMedia(library)
     clips = [VideoClip(source=f"{name}.mp4") for name in "abca"]

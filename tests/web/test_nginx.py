@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from proctor.challenges.teams import TeamEntry, register_team
+from proctor_challenge.teams import TeamEntry, register_team
 from tests.conftest import missing
 from tests.support.challenge_site import HIDDEN, challenge_site
 from tests.support.forked import Program

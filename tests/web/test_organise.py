@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from proctor.web.review import ReviewSite
-from proctor.web.trail import first_fault
+from proctor_web.review import ReviewSite
+from proctor_web.trail import first_fault
 from tests.support.web_people import ROLES, Person, items
 from tests.support.web_site import site
 from tests.support.web_study import ACCEPT, ALL_CHECKS, QUESTION, REJECT

@@ -8,14 +8,14 @@ from pathlib import Path
 from itsdangerous import Signer
 from sqlalchemy import Connection, select
 
-from proctor.web import schema
-from proctor.web.accounts import find_account
-from proctor.web.forms import FORMS
-from proctor.web.readings import Save, seal
-from proctor.web.review import ReviewSite
-from proctor.web.sessions import start_session
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.studies import add_study, deal_study, import_items
+from proctor_web import schema
+from proctor_web.accounts import find_account
+from proctor_web.forms import FORMS
+from proctor_web.readings import Save, seal
+from proctor_web.review import ReviewSite
+from proctor_web.sessions import start_session
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.studies import add_study, deal_study, import_items
 from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.web_keys import served

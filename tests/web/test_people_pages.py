@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import func, select, update
 from starlette.testclient import TestClient
 
-from proctor.web import schema
-from proctor.web.accounts import find_account
-from proctor.web.review import ReviewSite
-from proctor.web.trail import first_fault
+from proctor_web import schema
+from proctor_web.accounts import find_account
+from proctor_web.review import ReviewSite
+from proctor_web.trail import first_fault
 from tests.conftest import missing
 from tests.support.chromium import find_chromium, open_page
 from tests.support.program import proctor

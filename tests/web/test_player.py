@@ -12,7 +12,7 @@ import pytest
 
 from proctor.core import Region, VideoClip
 from proctor.media import MediaLibrary
-from proctor.web.video import ItemMedia, ShownItem
+from proctor_web.video import ItemMedia, ShownItem
 from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.player_check import READ_CLOCK, ClockTruth, play_all, seek_all, truth_of

@@ -9,10 +9,10 @@ import pytest
 from fastapi import Request
 from starlette.testclient import TestClient
 
-from proctor.web.accounts import find_account
-from proctor.web.app import MOST_BYTES, create_app
-from proctor.web.review import ReviewSite
-from proctor.web.schema import ROLES
+from proctor_web.accounts import find_account
+from proctor_web.app import MOST_BYTES, create_app
+from proctor_web.review import ReviewSite
+from proctor_web.schema import ROLES
 from tests.support.web_attack import ways
 from tests.support.web_site import browser, csrf_of, entered, join, log_in, site
 

@@ -16,15 +16,15 @@ from sqlalchemy import Engine, select
 from starlette.testclient import TestClient
 
 from proctor.core import InputError, VideoClip
-from proctor.web import schema
-from proctor.web.agreement import agreement_tables, study_agreement
-from proctor.web.export import consensus_rows, reading_rows
-from proctor.web.forms import AS_RECORDED, FORMS, WHOLE_ORDER
-from proctor.web.forms import ORDER as ORDER_OF_TWO
-from proctor.web.readings import IncompleteError, Save, adjudicate, save_draft, seal
-from proctor.web.review import ReviewSite
-from proctor.web.settings import StudySettings
-from proctor.web.sources import NewItem
+from proctor_web import schema
+from proctor_web.agreement import agreement_tables, study_agreement
+from proctor_web.export import consensus_rows, reading_rows
+from proctor_web.forms import AS_RECORDED, FORMS, WHOLE_ORDER
+from proctor_web.forms import ORDER as ORDER_OF_TWO
+from proctor_web.readings import IncompleteError, Save, adjudicate, save_draft, seal
+from proctor_web.review import ReviewSite
+from proctor_web.settings import StudySettings
+from proctor_web.sources import NewItem
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_site import browser, csrf_of, join, log_in
 from tests.support.web_study import BODIES, NOW, READINGS, accounts_of, study_of

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, func, insert, select
 
 from proctor.core import InputError, generator
-from proctor.web import schema
-from proctor.web.forms import FORMS
-from proctor.web.progress import my_studies, next_item
-from proctor.web.readings import (
+from proctor_web import schema
+from proctor_web.forms import FORMS
+from proctor_web.progress import my_studies, next_item
+from proctor_web.readings import (
     ConflictError,
     IncompleteError,
     NotAssignedError,
@@ -26,8 +26,8 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.trail import first_fault
-from proctor.web.visibility import others_readings
+from proctor_web.trail import first_fault
+from proctor_web.visibility import others_readings
 from tests.support.web_study import (
     ACCEPT,
     ALL_CHECKS,

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import select
 from starlette.testclient import TestClient
 
-from proctor.web import schema
-from proctor.web.sessions import BY_ADDRESS
-from proctor.web.site import Site
-from proctor.web.trail import pseudonym_of
+from proctor_web import schema
+from proctor_web.sessions import BY_ADDRESS
+from proctor_web.site import Site
+from proctor_web.trail import pseudonym_of
 from tests.support.web_open import open_site
 from tests.support.web_site import PASSWORD, browser, csrf_of, log_in
 

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from proctor.stats import Resampling
-from proctor.web.agreement import StudyAgreement, agreement_tables, sealed_readings, study_agreement
-from proctor.web.readings import Save, seal
+from proctor_web.agreement import StudyAgreement, agreement_tables, sealed_readings, study_agreement
+from proctor_web.readings import Save, seal
 from tests.support.web_study import ACCEPT, NOW, READINGS, REJECT, accounts_of, new_items, review, study_of
 
 PLAN = Resampling(draws=50)

@@ -17,9 +17,9 @@ from proctor.core.formats import FreeTextFormat
 from proctor.results import compared
 from proctor.runs import Store
 from proctor.stats import Resampling
-from proctor.web import schema
-from proctor.web.agreement import agreement_tables, study_agreement
-from proctor.web.export import (
+from proctor_web import schema
+from proctor_web.agreement import agreement_tables, study_agreement
+from proctor_web.export import (
     CONSENSUS_COLUMNS,
     READING_COLUMNS,
     consensus_rows,
@@ -29,11 +29,11 @@ from proctor.web.export import (
     scores_into_store,
     write_readings,
 )
-from proctor.web.readings import Save, adjudicate, edit_item, save_draft, seal
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.sheets import SheetTally, read_sheet, write_sheet
-from proctor.web.sources import items_of_runs
-from proctor.web.studies import add_study, deal_study, import_items
+from proctor_web.readings import Save, adjudicate, edit_item, save_draft, seal
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.sheets import SheetTally, read_sheet, write_sheet
+from proctor_web.sources import items_of_runs
+from proctor_web.studies import add_study, deal_study, import_items
 from tests.support.web_study import ACCEPT, ALL_CHECKS, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
 
 
@@ -176,7 +176,7 @@ def read_all(engine: Engine, payload: Any) -> None:
     """Anna and Ben read all items; `payload` makes a reading of the name and the body."""
     from sqlalchemy import select
 
-    from proctor.web.schema import study_items, versions
+    from proctor_web.schema import study_items, versions
 
     with engine.begin() as connection:
         who = accounts_of(connection)

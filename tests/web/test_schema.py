@@ -15,8 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from proctor import __version__
 from proctor.core import InputError
 from proctor.runs import Store, open_engine, store_meta
-from proctor.web import schema, site_tables
-from proctor.web.trail import record
+from proctor_web import schema, site_tables
+from proctor_web.trail import record
 from tests.support.web_rows import AT, add, one_item, people, read, seal, seen_by
 
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, insert, select
 
 from proctor.core import InputError
-from proctor.web import schema
-from proctor.web.progress import SETTLED, my_studies, next_item
-from proctor.web.readings import (
+from proctor_web import schema
+from proctor_web.progress import SETTLED, my_studies, next_item
+from proctor_web.readings import (
     ConflictError,
     IncompleteError,
     NotAssignedError,
@@ -32,8 +32,8 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.trail import first_fault
-from proctor.web.visibility import others_readings, visible_readings
+from proctor_web.trail import first_fault
+from proctor_web.visibility import others_readings, visible_readings
 from tests.support.web_study import ACCEPT, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
 
 PEOPLE = ("anna", "ben", "cleo", "olga", "paul", "rita")

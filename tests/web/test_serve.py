@@ -12,9 +12,9 @@ import httpx2
 import pytest
 from sqlalchemy import create_engine, text
 
-from proctor.web import Listening, bound, open_review
-from proctor.web.review import KEY_FILE
-from proctor.web.site import signing_key
+from proctor_web import Listening, bound, open_review
+from proctor_web.review import KEY_FILE
+from proctor_web.site import signing_key
 from tests.support.program import proctor
 from tests.support.web_folder import come_in, invitations, review_folder, serving
 from tests.support.web_site import browser, csrf_of

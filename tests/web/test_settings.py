@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import InputError, ProblemsError
-from proctor.web.settings import open_store, read_review
+from proctor_web.settings import open_store, read_review
 from tests.support.web_site import store_in
 
 ROLES = "organiser, reviewer, annotator or adjudicator"

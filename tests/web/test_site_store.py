@@ -9,8 +9,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.runs import open_engine
-from proctor.web.site_tables import prepare_accounts
-from proctor.web.stores import SiteStore, site_store
+from proctor_web.site_tables import prepare_accounts
+from proctor_web.stores import SiteStore, site_store
 from tests.support.challenge_site import made_folder
 from tests.support.program import proctor
 from tests.support.web_folder import invitations, review_folder

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from proctor.construction.pipeline import DraftQuestion, ProcedureEvent
+from proctor_build.pipeline import DraftQuestion, ProcedureEvent
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Status, VideoClip
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 from proctor.media import MediaLibrary
 from proctor.runs import Store
-from proctor.web.forms import FORMS
-from proctor.web.settings import StudySettings
-from proctor.web.sources import items_of_file, items_of_project, items_of_runs
+from proctor_web.forms import FORMS
+from proctor_web.settings import StudySettings
+from proctor_web.sources import items_of_file, items_of_project, items_of_runs
 from tests.support.web_study import ACCEPT, QUESTION
 
 LINE: dict[str, Any] = {

@@ -10,13 +10,13 @@ import pytest
 
 from proctor.audits.items.baselines import rule_baselines
 from proctor.audits.items.options import OptionTable, right_options
-from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.states import PhaseState, SubmissionState
-from proctor.challenges.submissions import REASONS
-from proctor.construction.pipeline import FORBIDDEN, KEY_STANDS_OUT
+from proctor_challenge.pages.site import ChallengeSite
+from proctor_challenge.states import PhaseState, SubmissionState
+from proctor_challenge.submissions import REASONS
+from proctor_build.pipeline import FORBIDDEN, KEY_STANDS_OUT
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
-from proctor.web import pages, strings
+from proctor_web import pages, strings
 from tests.support.web_site import site
 
 WEB = Path(strings.__file__).parent

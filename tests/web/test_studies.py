@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, func, select, update
 
 from proctor.core import InputError
-from proctor.web import schema
-from proctor.web.progress import my_studies, my_work, next_item
-from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.studies import (
+from proctor_web import schema
+from proctor_web.progress import my_studies, my_work, next_item
+from proctor_web.settings import StudyPlan, StudySettings
+from proctor_web.studies import (
     ItemTally,
     add_study,
     deal_another,
@@ -22,7 +22,7 @@ from proctor.web.studies import (
     import_items,
     items_without_reader,
 )
-from proctor.web.trail import first_fault
+from proctor_web.trail import first_fault
 from tests.support.web_study import NOW, accounts_of, new_items, review, study_of
 
 PLAN = StudyPlan(readers=("anna", "ben"), adjudicators=("cleo",))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.chromium import Page
 from tests.support.web_form import one_item_page, sealed_payload, until
 from tests.support.web_page import press

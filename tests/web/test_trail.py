@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, func, select, tex
 from sqlalchemy.exc import DBAPIError
 
 from proctor.runs import open_engine
-from proctor.web import schema, site_tables
-from proctor.web.accounts import Changed, add_account, disable, invite, set_role, take_up
-from proctor.web.trail import START, first_fault, head, person_subject, pseudonym_of, record, shown_entries
+from proctor_web import schema, site_tables
+from proctor_web.accounts import Changed, add_account, disable, invite, set_role, take_up
+from proctor_web.trail import START, first_fault, head, person_subject, pseudonym_of, record, shown_entries
 
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from proctor.challenges.teams import TeamEntry, register_team
+from proctor_challenge.teams import TeamEntry, register_team
 from tests.support.challenge_site import HIDDEN, answers, challenge_site
 from tests.support.program import proctor
 from tests.support.web_folder import come_in, serving

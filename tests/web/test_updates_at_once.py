@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from proctor.challenges.scoring import scorer_version
+from proctor_challenge.scoring import scorer_version
 from proctor.runs import reading
-from proctor.web import review as reviews
-from proctor.web import studies
-from proctor.web.readings import edit_item
-from proctor.web.review import StudyUpdate, open_review
-from proctor.web.settings import open_store, review_store
-from proctor.web.site import signing_key
-from proctor.web.trail import first_fault
+from proctor_web import review as reviews
+from proctor_web import studies
+from proctor_web.readings import edit_item
+from proctor_web.review import StudyUpdate, open_review
+from proctor_web.settings import open_store, review_store
+from proctor_web.site import signing_key
+from proctor_web.trail import first_fault
 from tests.support.challenge_site import challenge_site
 from tests.support.program import start_proctor
 from tests.support.web_folder import review_folder

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from proctor.web.site import Site
+from proctor_web.site import Site
 from tests.support.web_open import MOST, open_site
 from tests.support.web_site import browser, csrf_of
 

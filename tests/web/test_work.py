@@ -7,9 +7,9 @@ import re
 import pytest
 from sqlalchemy import select
 
-from proctor.web import schema
-from proctor.web.forms import FORMS
-from proctor.web.review import ReviewSite
+from proctor_web import schema
+from proctor_web.forms import FORMS
+from proctor_web.review import ReviewSite
 from tests.support.web_people import ROLES, Person, items
 from tests.support.web_site import browser
 from tests.support.web_study import ACCEPT, ALL_CHECKS, BODIES, QUESTION, READINGS, REJECT
@@ -91,7 +91,7 @@ def test_what_is_missing_is_said_in_the_readers_language(review: ReviewSite, peo
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_lack_of_every_form_has_words(form: str) -> None:
-    from proctor.web.strings import text
+    from proctor_web.strings import text
 
     chosen = FORMS[form]
     body = chosen.read_body(BODIES[form])

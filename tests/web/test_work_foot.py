@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.web.review import ReviewSite
+from proctor_web.review import ReviewSite
 from tests.support.chromium import Page
 from tests.support.web_keys import press, until, write
 from tests.support.web_work import log_in, sealed, walk

@@ -6,9 +6,9 @@ import asyncio
 
 from sqlalchemy import select
 
-from proctor.web import schema
-from proctor.web.readings import Save, save_draft
-from proctor.web.review import ReviewSite
+from proctor_web import schema
+from proctor_web.readings import Save, save_draft
+from proctor_web.review import ReviewSite
 from tests.support.chromium import Page
 from tests.support.web_keys import press, until, write
 from tests.support.web_study import NOW, REJECT, accounts_of

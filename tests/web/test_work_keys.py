@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import select, update
 
 from proctor.core import VideoClip
-from proctor.web import schema
-from proctor.web.readings import Save, save_draft
-from proctor.web.review import ReviewSite
-from proctor.web.routes.work import shortcut_keys
+from proctor_web import schema
+from proctor_web.readings import Save, save_draft
+from proctor_web.review import ReviewSite
+from proctor_web.routes.work import shortcut_keys
 from tests.support.chromium import Page
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_keys import press, until, write
@@ -232,7 +232,7 @@ def test_another_window_that_saved_is_not_overwritten(review: ReviewSite) -> Non
 
 
 def test_an_adjudicator_takes_one_side_by_key(review: ReviewSite) -> None:
-    from proctor.web.readings import seal
+    from proctor_web.readings import seal
     from tests.support.web_study import ACCEPT
 
     async def steps(page: Page, url: str) -> None:

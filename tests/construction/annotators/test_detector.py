@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image, ImageDraw
 
-from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting
-from proctor.construction.annotators.detector import (
+from proctor.tracks import AnnotatedBox, AnnotatedVideo, Annotation, Sighting
+from proctor_build.annotators.detector import (
     DetectorNetwork,
     DetectorPlan,
     _from_weights,
@@ -23,7 +23,7 @@ from proctor.construction.annotators.detector import (
     folds_of,
     held_out_detections,
 )
-from proctor.construction.annotators.proposals import propose
+from proctor_build.annotators.proposals import propose
 from proctor.core import InputError
 
 SIDE = 64

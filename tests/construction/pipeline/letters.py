@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from proctor.construction.pipeline import Made, ProjectKind, Record, Refused, Stage, StageSettings, WaitingError, Work
+from proctor_build.pipeline import Made, ProjectKind, Record, Refused, Stage, StageSettings, WaitingError, Work
 from proctor.core import RefusalError
 
 PROMPT = Path(__file__).with_name("letters.txt.j2")

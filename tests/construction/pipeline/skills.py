@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor_build.pipeline import Project, run_stages
 
 ROLES = ("writer", "refiner", "checker")
 

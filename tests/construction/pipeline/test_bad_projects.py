@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from proctor.construction.pipeline import Project
+from proctor_build.pipeline import Project
 from tests.support.program import proctor
 
 Change = Callable[[Path], object]

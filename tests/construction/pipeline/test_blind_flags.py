@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.audits.items import audit_items
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     DraftQuestion,
     Project,
     RepairStage,
@@ -21,9 +21,9 @@ from proctor.construction.pipeline import (
     rework,
     screening,
 )
-from proctor.construction.pipeline.records import Refused
-from proctor.construction.pipeline.rework import LATE
-from proctor.construction.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindAnswer, Screening, guessable
+from proctor_build.pipeline.records import Refused
+from proctor_build.pipeline.rework import LATE
+from proctor_build.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindAnswer, Screening, guessable
 from tests.construction.pipeline.test_questions import EVENT, choice
 
 ALL = "answered without the video each time, by too few models to exclude chance"
@@ -49,7 +49,7 @@ def test_one_right_answer_asks_for_a_look(given: list[tuple[str, bool | None]], 
 
 
 def test_three_answers_are_the_default_and_in_the_template() -> None:
-    from proctor.construction.pipeline import PROJECT_KINDS
+    from proctor_build.pipeline import PROJECT_KINDS
 
     assert ScreenSettings().seeds == 3
     assert "screen: {seeds: 3}" in PROJECT_KINDS.get("rexsonovqa").example.read_text()

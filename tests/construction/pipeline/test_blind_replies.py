@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from proctor.construction.pipeline import Call, DraftQuestion
-from proctor.construction.pipeline.screening import _judgement
+from proctor_build.pipeline import Call, DraftQuestion
+from proctor_build.pipeline.screening import _judgement
 from proctor.core import Answer, Item, Score, generator
 from proctor.core.formats import ChoiceFormat, gives_up, option_letters
 from tests.core.test_replies import FILES, SECOND, corpus, read

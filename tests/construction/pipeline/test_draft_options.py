@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from proctor.audits.items import audit_items
-from proctor.construction.distractors import alike
-from proctor.construction.pipeline import DraftQuestion, Project, as_item, run_stages
-from proctor.construction.pipeline.draft_options import candidates, in_blocks, too_like
-from proctor.construction.splits import split_items
+from proctor_build.distractors import alike
+from proctor_build.pipeline import DraftQuestion, Project, as_item, run_stages
+from proctor_build.pipeline.draft_options import candidates, in_blocks, too_like
+from proctor.audits.splits import split_items
 from proctor.core import OPTION_POOL, generator
 from tests.support.faulty_server import FaultyServer
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import proctor
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     PROJECT_KINDS,
     ExportedBenchmark,
     FilesStage,
@@ -23,11 +23,11 @@ from proctor.construction.pipeline import (
     simulated_there,
     stage_settings,
 )
-from proctor.construction.pipeline.readback import about_export, check_read_back, write_about
-from proctor.construction.pipeline.screening import Screening
+from proctor_build.pipeline.readback import about_export, check_read_back, write_about
+from proctor_build.pipeline.screening import Screening
 from proctor.core import ABOUT, BENCHMARKS, InputError, option_writer, reader_at
-from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
-from proctor.tasks.rexsonovqa.project import NativeExport
+from proctor.tasks.clinicalskillqa.instances import InstancePlan, build_instances
+from proctor_build.rexsonovqa.project import NativeExport
 from tests.construction.pipeline.test_questions import choice
 
 TITLE = "Procedures of our own"

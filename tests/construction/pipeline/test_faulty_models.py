@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, funnel, redo_record, run_stages
+from proctor_build.pipeline import Project, funnel, redo_record, run_stages
 from proctor.core import InputError
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.scribe import scribe

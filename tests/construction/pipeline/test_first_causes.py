@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, first_causes, funnel, run_stages
-from proctor.construction.pipeline.commands import run_report, status
+from proctor_build.pipeline import Project, first_causes, funnel, run_stages
+from proctor_build.pipeline.commands import run_report, status
 from proctor.core import InputError
 from tests.support.faulty_server import FaultyServer
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor_build.pipeline import Project, run_stages
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer
 

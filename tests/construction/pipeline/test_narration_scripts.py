@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, run_stages
-from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule
-from proctor.construction.pipeline.records import DraftQuestion
-from proctor.construction.pipeline.speech import changed
-from proctor.construction.pipeline.transcripts import read_transcript
+from proctor_build.pipeline import Project, run_stages
+from proctor_build.pipeline.questions import QuestionsSettings, broken_rule
+from proctor_build.pipeline.records import DraftQuestion
+from proctor_build.pipeline.speech import changed
+from proctor_build.pipeline.transcripts import read_transcript
 from tests.support.faulty_server import FaultyServer, Request
 
 

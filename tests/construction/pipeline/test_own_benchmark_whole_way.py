@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import proctor
-from proctor.construction.pipeline import Project, run_stages
+from proctor_build.pipeline import Project, run_stages
 from proctor.core import Benchmark, Item, View
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.construction.pipeline.test_questions import events_csv, records

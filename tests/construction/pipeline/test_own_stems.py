@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.construction.pipeline import FORBIDDEN
+from proctor_build.pipeline import FORBIDDEN
 
 
 def reasons(text: str) -> list[str]:

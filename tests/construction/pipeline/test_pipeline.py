@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proctor.construction.pipeline import PROJECT_KINDS, Project, funnel, history, redo_record, run_stages
-from proctor.construction.pipeline.commands import new
+from proctor_build.pipeline import PROJECT_KINDS, Project, funnel, history, redo_record, run_stages
+from proctor_build.pipeline.commands import new
 from proctor.core import ConfigurationError, InputError
 from tests.construction.pipeline.letters import LETTERS
 from tests.support.faulty_server import Fault, FaultyServer, Request

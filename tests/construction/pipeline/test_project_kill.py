@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, run_stages
-from proctor.construction.pipeline.runner import Folder
+from proctor_build.pipeline import Project, run_stages
+from proctor_build.pipeline.runner import Folder
 from proctor.runs import Store
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from scipy.stats import binom
 
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     DraftQuestion,
     ProcedureEvent,
     Project,
@@ -26,9 +26,9 @@ from proctor.construction.pipeline import (
     funnel,
     run_stages,
 )
-from proctor.construction.pipeline.draft_options import candidates, too_like
-from proctor.construction.pipeline.finish import guessed_by_rules
-from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many, stands_out
+from proctor_build.pipeline.draft_options import candidates, too_like
+from proctor_build.pipeline.finish import guessed_by_rules
+from proctor_build.pipeline.questions import QuestionsSettings, broken_rule, how_many, stands_out
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
 from tests.support.faulty_server import FaultyServer, Request

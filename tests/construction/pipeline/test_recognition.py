@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.construction.pipeline import Project, funnel, history, redo_record, run_stages
+from proctor_build.pipeline import Project, funnel, history, redo_record, run_stages
 from proctor.core import ConfigurationError
 from proctor.media.audio import RATE, cut_sound, speech_parts
 from proctor.models import ModelClient, ModelSpec

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor_build.pipeline import Project, run_stages
 from proctor.core import ConfigurationError, InputError
 from tests.support.ear import project_of, transcribed, verbose
 from tests.support.faulty_server import Fault, FaultyServer

@@ -15,12 +15,12 @@ import pytest
 import yaml
 from sqlalchemy import Engine, select
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor_build.pipeline import Project, run_stages
 from proctor.core import InputError
-from proctor.web.export import CONSENSUS_COLUMNS, consensus_rows, write_readings
-from proctor.web.readings import Save, edit_item, seal
-from proctor.web.schema import study_items
-from proctor.web.sources import NewItem, items_of_project
+from proctor_web.export import CONSENSUS_COLUMNS, consensus_rows, write_readings
+from proctor_web.readings import Save, edit_item, seal
+from proctor_web.schema import study_items
+from proctor_web.sources import NewItem, items_of_project
 from tests.docs.test_examples import agrees, called
 from tests.support.faulty_server import FaultyServer
 from tests.support.markdown import blocks, commands

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.construction.pipeline.transcripts import Spoken, read_transcript
+from proctor_build.pipeline.transcripts import Spoken, read_transcript
 from proctor.core import InputError
 
 YT_DLP = """WEBVTT

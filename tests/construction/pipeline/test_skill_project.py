@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, redo_record, run_stages
+from proctor_build.pipeline import Project, redo_record, run_stages
 from proctor.core import InputError, VideoClip
 from proctor.media import MediaLibrary, Picture
 from proctor.tasks.clinicalskillqa import READER
-from proctor.web.forms import RationaleBody
-from proctor.web.sources import items_of_project
-from proctor.web.video import ItemMedia, ShownItem
+from proctor_web.forms import RationaleBody
+from proctor_web.sources import items_of_project
+from proctor_web.video import ItemMedia, ShownItem
 from tests.construction.pipeline.skills import found, project, ran
 from tests.construction.pipeline.test_project_kill import content, run_and_die
 from tests.support.faulty_server import FaultyServer

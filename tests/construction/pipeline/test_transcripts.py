@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.construction.pipeline.speech import changed
-from proctor.construction.pipeline.transcripts import in_sentences, read_transcript
+from proctor_build.pipeline.speech import changed
+from proctor_build.pipeline.transcripts import in_sentences, read_transcript
 from proctor.core import InputError
 
 

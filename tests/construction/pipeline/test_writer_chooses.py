@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, run_stages
-from proctor.construction.pipeline.questions import dealt, preferred
+from proctor_build.pipeline import DraftQuestion, ProcedureEvent, Project, run_stages
+from proctor_build.pipeline.questions import dealt, preferred
 from proctor.core import InputError
 from tests.construction.pipeline.test_questions import choice, records
 from tests.support.faulty_server import FaultyServer, Request

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from proctor.construction.sources.outside import OutsideFinder, _folds, _threshold, fit_finder, look_of
+from proctor_build.sources.outside import OutsideFinder, _folds, _threshold, fit_finder, look_of
 from proctor.core import InputError
 from tests.support.rooms import made_videos
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.construction.pipeline import SourceVideo
-from proctor.construction.sources.copies import unused_of
-from proctor.construction.sources.proposals import (
+from proctor_build.pipeline import SourceVideo
+from proctor_build.sources.copies import unused_of
+from proctor_build.sources.proposals import (
     COLUMNS,
     Decision,
     Proposal,

@@ -21,7 +21,7 @@ from proctor.judges.dimensions.few_shot import refuse_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec
 from proctor.runs import PaidJudgements
-from proctor.tasks.mediqa_eval.methods.agent import (
+from proctor_train.mediqa_eval.agent import (
     CloserLook,
     SimilarCases,
     SimilarTo,

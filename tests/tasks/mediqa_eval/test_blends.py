@@ -9,7 +9,7 @@ import pytest
 
 from proctor.audits import CorrelationSettings, Key, MetricScores, Rating, RatingsTable, leads
 from proctor.judges.dimensions import BlendMember, best_alone, blended, equal_weights, stacked_weights
-from proctor.tasks.mediqa_eval.methods.embedded import (
+from proctor_train.mediqa_eval.embedded import (
     Recipe,
     encounter_fold,
     leaving_each_fold,

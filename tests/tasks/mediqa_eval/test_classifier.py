@@ -18,16 +18,16 @@ from PIL import Image
 
 from proctor.core import InputError, ProctorError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
-from proctor.tasks.mediqa_eval.methods.classifier import (
+from proctor_train.mediqa_eval.classifier import (
     ClassifierRecipe,
     TrainedClassifier,
     classifier_settings,
     save_classifier,
     train_classifier,
 )
-from proctor.tasks.mediqa_eval.methods.classifier.judge import ClassifierJudge, load_classifier
-from proctor.tasks.mediqa_eval.methods.classifier.network import FrozenEncoder, tokenized
-from proctor.training import RunFolder, held_out_agreement, shuffled_ratings
+from proctor_train.mediqa_eval.classifier.judge import ClassifierJudge, load_classifier
+from proctor_train.mediqa_eval.classifier.network import FrozenEncoder, tokenized
+from proctor_train import RunFolder, held_out_agreement, shuffled_ratings
 from tests.support.killed_child import killed
 from tests.support.rated_answers import made_up
 from tests.support.tiny_encoder import make_tiny_encoder
@@ -266,7 +266,7 @@ def test_a_copy_of_an_encounter_is_never_on_both_sides(encoder: str, tmp_path: P
     def spied(train: Any, held: Any, *, where: str = "") -> None:
         seen.append({one.encounter for one in train} & {"two/0", "one/1"})
 
-    import proctor.tasks.mediqa_eval.methods.classifier.training as module
+    import proctor_train.mediqa_eval.classifier.training as module
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "refuse_leaks", spied)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from proctor.tasks.mediqa_eval.methods.classifier.network import (
+from proctor_train.mediqa_eval.classifier.network import (
     CumulativeLink,
     SeparateClasses,
     kept_lengths,

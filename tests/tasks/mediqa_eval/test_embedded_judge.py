@@ -19,8 +19,8 @@ from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.scorer import JudgesAll
 from proctor.judges.prompt_injection import INJECTION_FLAG
-from proctor.tasks.mediqa_eval.methods.embedded import Recipe, answers, read_rated, split_encounters
-from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+from proctor_train.mediqa_eval.embedded import Recipe, answers, read_rated, split_encounters
+from proctor_train.mediqa_eval.embedded.answers import (
     FREE,
     LIKENESS,
     OF_OTHERS,
@@ -29,8 +29,8 @@ from proctor.tasks.mediqa_eval.methods.embedded.answers import (
     fit_views,
     read_answers,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.judge import NO_OTHERS, EmbeddedJudge
-from proctor.tasks.mediqa_eval.methods.embedded.learning import (
+from proctor_train.mediqa_eval.embedded.judge import NO_OTHERS, EmbeddedJudge
+from proctor_train.mediqa_eval.embedded.learning import (
     Design,
     RatedAnswers,
     Split,
@@ -42,7 +42,7 @@ from proctor.tasks.mediqa_eval.methods.embedded.learning import (
     folds,
     task_figure,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.validation import out_of_fold
+from proctor_train.mediqa_eval.embedded.validation import out_of_fold
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 
@@ -166,7 +166,7 @@ def test_another_process_gives_the_same_scores(judge: EmbeddedJudge, new_cases: 
 import json, sys
 from dataclasses import replace
 from pathlib import Path
-from proctor.tasks.mediqa_eval.methods.embedded import EmbeddedJudge
+from proctor_train.mediqa_eval.embedded import EmbeddedJudge
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 cases = [

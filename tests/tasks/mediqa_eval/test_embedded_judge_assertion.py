@@ -14,11 +14,11 @@ import pytest
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool, JudgeSetup
 from proctor.metrics.text import default_encoder
-from proctor.tasks.mediqa_eval.methods.embedded import Recipe, TrainingMaterial, answers, build, read_rated
-from proctor.tasks.mediqa_eval.methods.embedded.answers import Encoders, changed_cases
-from proctor.tasks.mediqa_eval.methods.embedded.assertions import AssertedWords, Part, claims, contradictions
-from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge
-from proctor.tasks.mediqa_eval.methods.embedded.sentences import sentences
+from proctor_train.mediqa_eval.embedded import Recipe, TrainingMaterial, answers, build, read_rated
+from proctor_train.mediqa_eval.embedded.answers import Encoders, changed_cases
+from proctor_train.mediqa_eval.embedded.assertions import AssertedWords, Part, claims, contradictions
+from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge
+from proctor_train.mediqa_eval.embedded.sentences import sentences
 from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up
 from tests.support.tiny_encoder import make_tiny_encoder
@@ -116,7 +116,7 @@ def test_changed_answers_stand_among_the_others_as_they_were() -> None:
 
 def test_no_wording_of_the_audit_is_learned_from() -> None:
     from proctor.audits.perturbations import wordings
-    from proctor.tasks.mediqa_eval.methods.embedded.answers import _wordings
+    from proctor_train.mediqa_eval.embedded.answers import _wordings
 
     for language, known in wordings().items():
         asked = [known.negation, known.retraction, known.boilerplate, known.order]

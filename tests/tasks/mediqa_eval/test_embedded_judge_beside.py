@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from proctor.audits import CorrelationSettings, Key, MetricScores, Rating, RatingsTable, audit, compare
-from proctor.tasks.mediqa_eval.methods.embedded import beside_best
+from proctor_train.mediqa_eval.embedded import beside_best
 
 SETTINGS = CorrelationSettings(draws=200)
 RNG = np.random.default_rng(4)

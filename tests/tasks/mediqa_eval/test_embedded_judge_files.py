@@ -17,8 +17,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
-from proctor.tasks.mediqa_eval.methods.embedded import Recipe, read_rated
-from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge, hash_of
+from proctor_train.mediqa_eval.embedded import Recipe, read_rated
+from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge, hash_of
 from tests.support.dimension_cases import built_from, setup
 from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up

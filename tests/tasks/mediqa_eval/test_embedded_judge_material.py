@@ -15,8 +15,8 @@ from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingS
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.runs import Store, import_systems
-from proctor.shell.judge_fit import _material
-from proctor.tasks.mediqa_eval.methods.embedded import (
+from proctor_train.judge_fit import _material
+from proctor_train.mediqa_eval.embedded import (
     TRAINED_ON,
     Recipe,
     TrainingMaterial,
@@ -25,8 +25,8 @@ from proctor.tasks.mediqa_eval.methods.embedded import (
     read_rated,
     scores_of,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge
-from proctor.tasks.mediqa_eval.methods.embedded.learning import RatedAnswers, task_figure
+from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge
+from proctor_train.mediqa_eval.embedded.learning import RatedAnswers, task_figure
 from tests.support.rated_answers import DIMENSIONS, hashed, made_up
 
 SMALL = Recipe(folds=3, designs=2, kept=1)

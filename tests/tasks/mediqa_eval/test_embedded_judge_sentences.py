@@ -14,11 +14,11 @@ import pytest
 from proctor.core import read_yaml
 from proctor.judges.dimensions import Case
 from proctor.metrics.text import default_encoder
-from proctor.tasks.mediqa_eval.methods.embedded import Recipe, read_rated
-from proctor.tasks.mediqa_eval.methods.embedded.answers import Encoders, _wordings
-from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge
-from proctor.tasks.mediqa_eval.methods.embedded.measures import TextVectors
-from proctor.tasks.mediqa_eval.methods.embedded.sentences import Core, _bank, cores, sentence_kinds
+from proctor_train.mediqa_eval.embedded import Recipe, read_rated
+from proctor_train.mediqa_eval.embedded.answers import Encoders, _wordings
+from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge
+from proctor_train.mediqa_eval.embedded.measures import TextVectors
+from proctor_train.mediqa_eval.embedded.sentences import Core, _bank, cores, sentence_kinds
 from tests.support.rated_answers import hashed, made_up
 
 UNSEEN = read_yaml(Path(__file__).parents[2] / "support" / "unseen_wordings.yaml")

@@ -16,8 +16,8 @@ from proctor.core import ConfigurationError, InputError, generator
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.model_judge import Pictures
 from proctor.metrics.text import tokens
-from proctor.tasks.mediqa_eval.methods import pipeline
-from proctor.tasks.mediqa_eval.methods.pipeline import (
+from proctor_train.mediqa_eval import pipeline
+from proctor_train.mediqa_eval.pipeline import (
     CombinedJudge,
     PipelineFit,
     SignalReader,
@@ -26,8 +26,8 @@ from proctor.tasks.mediqa_eval.methods.pipeline import (
     phrases_in,
     read_pipeline,
 )
-from proctor.tasks.mediqa_eval.methods.pipeline_fit import fit_pipeline
-from proctor.training import held_out_agreement
+from proctor_train.mediqa_eval.pipeline_fit import fit_pipeline
+from proctor_train import held_out_agreement
 from tests.support.dimension_cases import built_from, case, judged, picture, rating, setup
 from tests.support.faulty_server import FaultyServer
 from tests.support.judgements import Judgements

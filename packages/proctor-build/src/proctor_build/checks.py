@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from proctor.construction.annotation import ARISING, AnnotatedMoment, Annotation, Sighting, official_name
+from proctor.tracks import ARISING, AnnotatedMoment, Annotation, Sighting, official_name
 
 _SLOW = 0.25  # share of the frame's width per second up to which motion is interpolated
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import JsonValue
 
 from proctor import core
-from proctor.construction.annotation import ReadDefaults
-from proctor.construction.checks import Completion, complete
-from proctor.construction.files import files_of, read_annotations, write_folder
+from proctor.tracks import ReadDefaults
+from proctor_build.checks import Completion, complete
+from proctor_build.files import files_of, read_annotations, write_folder
 from proctor.core.formats import ChoiceFormat
 
 if TYPE_CHECKING:
     from proctor.audits.items import FormatAudit
-    from proctor.construction.repair import RepairedChoices, RepairSettings
+    from proctor_build.repair import RepairedChoices, RepairSettings
     from proctor.stats import Estimate
 
 
@@ -116,7 +116,7 @@ def repair(
     Example: proctor build repair my-questions/ --out repaired
     """
     from proctor.audits.items import audit_items
-    from proctor.construction.repair import RepairSettings, accepted_repair
+    from proctor_build.repair import RepairSettings, accepted_repair
     from proctor.metrics.text import default_encoder
 
     reader, data = _reader(benchmark, data)

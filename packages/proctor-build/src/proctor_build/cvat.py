@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pydantic import ValidationError
 
-from proctor.construction.annotation import (
+from proctor.tracks import (
     MOST_SIGHTINGS,
     AnnotatedBox,
     AnnotatedMoment,
@@ -22,7 +22,7 @@ from proctor.construction.annotation import (
     Sighting,
     video_id,
 )
-from proctor.construction.xml import Node, read_xml
+from proctor_build.xml import Node, read_xml
 from proctor.core import InputError, refusal
 
 _SHAPES = ("polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton")

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from proctor.construction.annotation import (
+from proctor.tracks import (
     FORMAT_VERSION,
     AnnotatedBox,
     AnnotatedMoment,
@@ -22,7 +22,7 @@ from proctor.construction.annotation import (
     Sighting,
     video_id,
 )
-from proctor.construction.cvat import read_cvat, to_cvat
+from proctor_build.cvat import read_cvat, to_cvat
 from proctor.core import InputError, parse_json, read_bytes, refusal, validated, whole_folder
 
 _ONE_VIDEO = 1

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.challenges.board_pages import board_lines, board_tables, seen_boards, write_boards
-    from proctor.challenges.challenge import Challenge
-    from proctor.challenges.copying import CopiedStore, copy_store
-    from proctor.challenges.demonstration import demonstrate
-    from proctor.challenges.execution import Trial, examine_machine, try_image
-    from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge, write_public_questions
-    from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
-    from proctor.challenges.organising import (
+    from proctor_challenge.board_pages import board_lines, board_tables, seen_boards, write_boards
+    from proctor_challenge.challenge import Challenge
+    from proctor_challenge.copying import CopiedStore, copy_store
+    from proctor_challenge.demonstration import demonstrate
+    from proctor_challenge.execution import Trial, examine_machine, try_image
+    from proctor_challenge.folder import NewChallenge, check_challenge, new_challenge, write_public_questions
+    from proctor_challenge.opening import close_phase, open_phase, phase_rows, status_tables
+    from proctor_challenge.organising import (
         DESCRIPTION_ACTIONS,
         SUBMISSION_ACTIONS,
         TEAM_ACTIONS,
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
         submission_rows,
         team_rows,
     )
-    from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
-    from proctor.challenges.pages import challenge_accounts, open_challenge
-    from proctor.challenges.prizes import prize_tables, prizes_of
-    from proctor.challenges.receipts import verify_commitment, verify_receipt
-    from proctor.challenges.uploads import submit_file
-    from proctor.challenges.worker import WorkPlan, rerun, work_on
+    from proctor_challenge.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
+    from proctor_challenge.pages import challenge_accounts, open_challenge
+    from proctor_challenge.prizes import prize_tables, prizes_of
+    from proctor_challenge.receipts import verify_commitment, verify_receipt
+    from proctor_challenge.uploads import submit_file
+    from proctor_challenge.worker import WorkPlan, rerun, work_on
 else:
     export_lazily(__name__)
 

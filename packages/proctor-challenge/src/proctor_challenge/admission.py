@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.api import validate
-from proctor.challenges.settings import Budget
+from proctor_challenge.settings import Budget
 from proctor.core import InputError, ProctorError
 
 _WRONG = "wrong: "

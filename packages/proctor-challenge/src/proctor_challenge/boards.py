@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from proctor.challenges.schema import results, submissions, team_charges
-from proctor.challenges.settings import Phase, RankingChoice
+from proctor_challenge.schema import results, submissions, team_charges
+from proctor_challenge.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
 from proctor.metrics import chance_level, chance_of
 from proctor.results import (

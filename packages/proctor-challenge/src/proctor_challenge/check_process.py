@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.containers import image_digest
+from proctor_challenge.containers import image_digest
 from proctor.core import ProctorError, limit_resources
 
 if TYPE_CHECKING:
-    from proctor.challenges.admission import Admission
+    from proctor_challenge.admission import Admission
 
 MAX_MEMORY = {"file": 512 * 2**20, "image": 4 * 2**30}
 """The memory of a check in bytes, by the kind of upload, beside that of the program itself."""
@@ -29,8 +29,8 @@ MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
 def checked(request: dict[str, Any]) -> Admission:
     """The admission of a file of answers, or of an archive with an image, which is not unpacked. No line names the folder
     that the file is checked in."""
-    from proctor.challenges.admission import Admission, admission
-    from proctor.challenges.settings import Budget
+    from proctor_challenge.admission import Admission, admission
+    from proctor_challenge.settings import Budget
 
     path = Path(request["path"])
     if request["kind"] == "image":

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.folder import PRE_EVALUATION, NewChallenge, new_challenge
-from proctor.challenges.opening import open_phase
-from proctor.challenges.receipts import public_key, receipt_of
-from proctor.challenges.settings import CHALLENGE_FILE, read_challenge
-from proctor.challenges.teams import TeamEntry, register_team
-from proctor.challenges.uploads import submit_file
-from proctor.challenges.worker import WorkPlan, work_on
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.folder import PRE_EVALUATION, NewChallenge, new_challenge
+from proctor_challenge.opening import open_phase
+from proctor_challenge.receipts import public_key, receipt_of
+from proctor_challenge.settings import CHALLENGE_FILE, read_challenge
+from proctor_challenge.teams import TeamEntry, register_team
+from proctor_challenge.uploads import submit_file
+from proctor_challenge.worker import WorkPlan, work_on
 from proctor.core import SUBMISSION_WRITERS, Answer, InputError, Item, Timing, count_of, generator, write_whole
 from proctor.systems import RandomGuess
 

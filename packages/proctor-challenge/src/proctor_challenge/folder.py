@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import JsonValue
 
 from proctor.api import load
-from proctor.challenges.admission import checked_submission
-from proctor.challenges.challenge import SealedPart, check_reach
-from proctor.challenges.rights import folder_rights
-from proctor.challenges.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
+from proctor_challenge.admission import checked_submission
+from proctor_challenge.challenge import SealedPart, check_reach
+from proctor_challenge.rights import folder_rights
+from proctor_challenge.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 from proctor.core import (
     Benchmark,
     InputError,

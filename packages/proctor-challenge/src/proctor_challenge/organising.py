@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from proctor.challenges.board_pages import passed_gate
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.descriptions import (
+from proctor_challenge.board_pages import passed_gate
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.descriptions import (
     describe,
     described,
     description_fault,
@@ -22,15 +22,15 @@ from proctor.challenges.descriptions import (
     description_of,
     rule_on_description,
 )
-from proctor.challenges.membership import members_of, new_join_secret, place_member, remove_member
-from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
-from proctor.challenges.schema import submissions, teams
-from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import disqualify, submissions_of
-from proctor.challenges.teams import TeamEntry, all_teams, named_team, register_team, set_eligible, withdraw_team
-from proctor.challenges.uploads import cancel_upload
+from proctor_challenge.membership import members_of, new_join_secret, place_member, remove_member
+from proctor_challenge.receipts import SignedReceipt, public_key, receipt_of
+from proctor_challenge.schema import submissions, teams
+from proctor_challenge.states import SubmissionState
+from proctor_challenge.submissions import disqualify, submissions_of
+from proctor_challenge.teams import TeamEntry, all_teams, named_team, register_team, set_eligible, withdraw_team
+from proctor_challenge.uploads import cancel_upload
 from proctor.core import InputError, UsageError, one_of
-from proctor.web import account_names
+from proctor_web import account_names
 
 _NUMBERED = re.compile(r"(?P<team>.+)#(?P<number>[0-9]{1,9})")
 

@@ -17,13 +17,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, case, exists, or_, select, update
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import submissions, teams
-from proctor.challenges.settings import Kind
-from proctor.challenges.states import HOLDING, SubmissionState
-from proctor.challenges.submissions import StaleError, changed_state, log_event, move, submission_row
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.schema import submissions, teams
+from proctor_challenge.settings import Kind
+from proctor_challenge.states import HOLDING, SubmissionState
+from proctor_challenge.submissions import StaleError, changed_state, log_event, move, submission_row
 from proctor.runs import LEASE_S, Lease, LeasedRows, StoreAwayError
-from proctor.web import utc_text
+from proctor_web import utc_text
 
 SUBMISSIONS = LeasedRows(submissions.c.fence, submissions.c.lease_until)
 """The leases on submissions. `lease_until` is null where nobody has one."""

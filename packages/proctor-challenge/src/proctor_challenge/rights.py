@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.challenges.challenge import UPLOADS, challenge_store, owner_of
-from proctor.challenges.receipts import KEY_FILE
-from proctor.challenges.settings import CHALLENGE_FILE, SEALED, ChallengeSettings
+from proctor_challenge.challenge import UPLOADS, challenge_store, owner_of
+from proctor_challenge.receipts import KEY_FILE
+from proctor_challenge.settings import CHALLENGE_FILE, SEALED, ChallengeSettings
 from proctor.core import shell_word
 
 _R, _W, _X = stat.S_IRGRP, stat.S_IWGRP, stat.S_IXGRP

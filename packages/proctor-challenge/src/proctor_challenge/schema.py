@@ -1,7 +1,7 @@
 """The tables of a challenge, in the same database as accounts, sessions and the trail. It never holds references,
 hidden questions or answers to them.
 
-Times are UTC in ISO 8601 (`proctor.web.utc_text`). Rows of `events`, `openings`, `results` and `receipts` are never
+Times are UTC in ISO 8601 (`proctor_web.utc_text`). Rows of `events`, `openings`, `results` and `receipts` are never
 changed or deleted.
 """
 
@@ -79,7 +79,7 @@ submissions = sa.Table(
 sa.Index("submissions_by_state", submissions.c.state, submissions.c.id)
 
 descriptions = sa.Table(
-    "descriptions",  # of methods, one after the other: see `proctor.challenges.descriptions` for which one counts
+    "descriptions",  # of methods, one after the other: see `proctor_challenge.descriptions` for which one counts
     metadata,
     id_column(),
     sa.Column("team", sa.ForeignKey("teams.id"), nullable=False),

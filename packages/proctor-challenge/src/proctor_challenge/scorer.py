@@ -19,11 +19,11 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
-from proctor.challenges.board_pages import publish
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased
-from proctor.challenges.scoring import score_submission, scorer_fingerprint
+from proctor_challenge.board_pages import publish
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.queue import Leased
+from proctor_challenge.scoring import score_submission, scorer_fingerprint
 from proctor.core import ProctorError, error_line
 from proctor.runs import StoreAwayError, away
 

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from proctor.containers import BoxLimits
+from proctor_challenge.containers import BoxLimits
 from proctor.core import FrozenModel, ProblemsError, problem_texts, read_yaml
 
 CHALLENGE_FILE = "challenge.yaml"

@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 from sqlalchemy import Connection, insert, select
 
-from proctor.challenges.schema import openings
-from proctor.challenges.settings import Phase
-from proctor.web import utc_text
+from proctor_challenge.schema import openings
+from proctor_challenge.settings import Phase
+from proctor_web import utc_text
 
 
 class SubmissionState(StrEnum):

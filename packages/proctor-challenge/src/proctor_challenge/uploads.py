@@ -20,14 +20,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, and_, or_, select
 
-from proctor.challenges.admission import Admission
-from proctor.challenges.board_pages import passed_gate
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.membership import is_member
-from proctor.challenges.schema import submissions
-from proctor.challenges.settings import Kind, Phase, size_of
-from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import (
+from proctor_challenge.admission import Admission
+from proctor_challenge.board_pages import passed_gate
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.membership import is_member
+from proctor_challenge.schema import submissions
+from proctor_challenge.settings import Kind, Phase, size_of
+from proctor_challenge.states import SubmissionState
+from proctor_challenge.submissions import (
     REASONS,
     HandIn,
     HandInError,
@@ -38,10 +38,10 @@ from proctor.challenges.submissions import (
     settle,
     submission_row,
 )
-from proctor.challenges.teams import named_team
+from proctor_challenge.teams import named_team
 from proctor.core import ConfigurationError, InputError, replacing
 from proctor.interchange import file_hash
-from proctor.web import BusyError
+from proctor_web import BusyError
 
 RENEWED_S = 30.0
 """How often a submission that waits for its check is renewed (`renew_check`)."""
@@ -59,7 +59,7 @@ _QUESTION_FILES = {".csv", ".json", ".jsonl", ".parquet", ".tsv", ".txt", ".xlsx
 LEAST_FILE, ANSWERS_PER_QUESTION = 4 * 2**20, 10
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")  # without the last one, some Pythons don't start
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
-_START = "import os; os.nice(10); from proctor.challenges.check_process import main; main()"  # pages come first
+_START = "import os; os.nice(10); from proctor_challenge.check_process import main; main()"  # pages come first
 _TOO_MUCH = Admission(("found a file that takes too long to check, or too much memory, expected a smaller one",))
 
 

@@ -22,20 +22,20 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import IntegrityError
 
-from proctor.challenges.challenge import Challenge, SealedPart
-from proctor.challenges.descriptions import DESCRIBED, RULED
-from proctor.challenges.execution import ALL_GPUS, EndedError, StoppedError, run_submission
-from proctor.challenges.queue import KINDS, OUTAGES, Leased, SubmissionLease, advance, claim, expire, give_back, held_by
-from proctor.challenges.schema import boards, events, results, submissions
-from proctor.challenges.scorer import ScorerError, ScorerProcess
-from proctor.challenges.scoring import ScorerChangedError, keep_result, known_scorer, rerun_all
-from proctor.challenges.settings import Kind
-from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import StaleError
-from proctor.containers import BoxReport, Executor, executor_of
+from proctor_challenge.challenge import Challenge, SealedPart
+from proctor_challenge.descriptions import DESCRIBED, RULED
+from proctor_challenge.execution import ALL_GPUS, EndedError, StoppedError, run_submission
+from proctor_challenge.queue import KINDS, OUTAGES, Leased, SubmissionLease, advance, claim, expire, give_back, held_by
+from proctor_challenge.schema import boards, events, results, submissions
+from proctor_challenge.scorer import ScorerError, ScorerProcess
+from proctor_challenge.scoring import ScorerChangedError, keep_result, known_scorer, rerun_all
+from proctor_challenge.settings import Kind
+from proctor_challenge.states import SubmissionState
+from proctor_challenge.submissions import StaleError
+from proctor_challenge.containers import BoxReport, Executor, executor_of
 from proctor.core import ConfigurationError, InfrastructureError, InputError
 from proctor.runs import LEASE_S, beating, delete_runs, revise_benchmark
-from proctor.web import newest_change, utc_text
+from proctor_web import newest_change, utc_text
 
 RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate", DESCRIBED, RULED)
 """The actions, as the trail names them, after which boards are published again."""
@@ -266,6 +266,13 @@ class WorkPlan:
     executor: str = "podman"
     gpu: str = ALL_GPUS
     once: bool = False
+
+
+async def work_on_folder(
+    folder: Path, store: str | None, executor: str, gpu: str, once: bool, stop: asyncio.Event, log: Callable[[str], None]
+) -> int:
+    """`work_on` for `proctor worker DIR`."""
+    return await work_on(WorkPlan(folder, store, executor, gpu, once), stop, log)
 
 
 async def work_on(plan: WorkPlan, stop: asyncio.Event, log: Callable[[str], None]) -> int:

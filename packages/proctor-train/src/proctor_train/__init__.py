@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.training.answerer import (
+    from proctor_train.answerer import (
         PICTURES,
         AnswererRehearsal,
         AnswererTraining,
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         rehearse_answerer,
         train_answerer,
     )
-    from proctor.training.fine_tuning import (
+    from proctor_train.fine_tuning import (
         ChatExample,
         LoraSettings,
         data_hash,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         merge,
         with_adapter,
     )
-    from proctor.training.generative import (
+    from proctor_train.generative import (
         GenerativePlan,
         JudgeParts,
         TrainedGenerative,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         rehearse,
         train_generative,
     )
-    from proctor.training.grpo import GrpoSettings
-    from proctor.training.held_out import (
+    from proctor_train.grpo import GrpoSettings
+    from proctor_train.held_out import (
         HeldOutAgreement,
         encounter_folds,
         held_out_agreement,
@@ -41,16 +41,22 @@ if TYPE_CHECKING:
         refuse_leaks,
         shuffled_ratings,
     )
-    from proctor.training.parity import check_run, export_run
-    from proctor.training.run_folder import CheckpointEvaluation, RunFolder
+    from proctor_train.parity import check_run, export_run
+    from proctor_train.run_folder import CheckpointEvaluation, RunFolder
+    from proctor_train.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
+    from proctor_train.judge_fit import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
+    from proctor_train.judge_training import ClassifierOptions, GenerativeOptions, train_classifier_judge, train_generative_judge
+    from proctor_train.answerer_training import AnswererOptions, ParityOptions, arrange_answerer, check_parity, train_answerer
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "PICTURES", "AnswererRehearsal", "AnswererTraining", "ChatExample", "CheckpointEvaluation",
-    "GenerativePlan", "GrpoSettings", "HeldOutAgreement", "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer",
-    "TrainedGenerative", "check_run", "data_hash", "encounter_folds",
-    "export_run", "fine_tune", "held_out_agreement", "judge_card", "majority", "measure", "merge",
-    "part_encounters", "refuse_constant", "refuse_leaks", "rehearse", "rehearse_answerer", "shuffled_ratings", "train_answerer",
-    "train_generative", "with_adapter",
+    "PICTURES", "AgreementOptions", "AnswererOptions", "AnswererRehearsal", "AnswererTraining", "ChatExample",
+    "CheckpointEvaluation", "ClassifierOptions", "ComparedJudges", "FitMethod", "FitOptions", "FittedJudge",
+    "GenerativeOptions", "GenerativePlan", "GrpoSettings", "HeldOutAgreement", "JudgeParts", "LoraSettings",
+    "ParityOptions", "RunFolder", "TrainedAnswerer", "TrainedGenerative", "arrange_answerer", "check_parity",
+    "check_run", "data_hash", "encounter_folds", "export_run", "fine_tune", "fit_judge", "fit_judge_async",
+    "held_out_agreement", "judge_agreement", "judge_card", "majority", "measure", "merge", "part_encounters",
+    "prepare_fit", "refuse_constant", "refuse_leaks", "rehearse", "rehearse_answerer", "shuffled_ratings",
+    "train_answerer", "train_classifier_judge", "train_generative", "train_generative_judge", "with_adapter",
 ]  # fmt: skip

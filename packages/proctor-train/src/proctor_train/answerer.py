@@ -48,7 +48,7 @@ from proctor.runs import (
 )
 from proctor.stats import Estimate, Resampling
 from proctor.systems import ModelSystem, Renamed, build_system, format_value
-from proctor.training.fine_tuning import (
+from proctor_train.fine_tuning import (
     ChatExample,
     LoraSettings,
     fine_tune,
@@ -57,7 +57,7 @@ from proctor.training.fine_tuning import (
     trained_name,
     with_adapter,
 )
-from proctor.training.run_folder import CheckpointEvaluation, RunFolder
+from proctor_train.run_folder import CheckpointEvaluation, RunFolder
 
 _KEPT_BYTES = 2**28
 """The bytes of pictures that are kept in memory."""

@@ -22,17 +22,17 @@ from proctor.core import (
     shell_word,
 )
 from proctor.reports import FrameLike, Record
-from proctor.shell.benchmarks import library_as, loaded_as, need_media
-from proctor.shell.model_choice import parts_of
-from proctor.shell.model_options import LoraOptions, ShownOptions
-from proctor.shell.option_values import condition_names
-from proctor.shell.options import Draws, filled
-from proctor.shell.systems import checked
+from proctor.shell import library_as, loaded_as, need_media
+from proctor.shell import parts_of
+from proctor.shell import LoraOptions, ShownOptions
+from proctor.shell import condition_names
+from proctor.shell import Draws, filled
+from proctor.shell import checked
 
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.models import ModelClient
-    from proctor.training import AnswererRehearsal, AnswererTraining, LoraSettings, TrainedAnswerer
+    from proctor_train import AnswererRehearsal, AnswererTraining, LoraSettings, TrainedAnswerer
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class RehearsalTable(FrameLike):
         return [plain_table(self.title, ("system", ">mean over buckets", ">interval"), rows)]
 
     def _alike(self) -> str:
-        from proctor.training import PICTURES
+        from proctor_train import PICTURES
 
         pairs = self.data.alike
         how = f"by {PICTURES} pictures of each video; proctor media duplicates compares more"
@@ -167,13 +167,13 @@ class AnswererPlan:
     def rehearse(self) -> "RehearsalTable":
         """Estimate the cost of the training and compute the baselines, without loading the weights. Raises `InputError`
         for examples that are too long."""
-        from proctor.training import rehearse_answerer
+        from proctor_train import rehearse_answerer
 
         return RehearsalTable(rehearse_answerer(self.what))
 
     def make(self) -> AnswererTable:
         """Train, or continue a training that was stopped."""
-        from proctor.training import train_answerer
+        from proctor_train import train_answerer
 
         return AnswererTable(train_answerer(self.what, self.out))
 
@@ -186,7 +186,7 @@ def arrange_answerer(
 
     from proctor.core import reader_or_default
     from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
-    from proctor.training import AnswererTraining
+    from proctor_train import AnswererTraining
 
     given = filled("train_answerer", AnswererOptions, options)
     missing = [name for name in ("torch", "peft", "trl") if find_spec(name) is None]
@@ -273,7 +273,7 @@ def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityChe
     export to exists. The command is `proctor validate judge`.
     """
     from proctor.models import ModelSpec
-    from proctor.training import check_run, export_run
+    from proctor_train import check_run, export_run
 
     given, folder = filled("check_parity", ParityOptions, options), Path(run)
     if given["export"] is not None and given["export"].exists():
@@ -286,6 +286,6 @@ def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityChe
 
 def lora_settings(given: Mapping[str, Any]) -> "LoraSettings":
     """The settings for these options and the `seed`. Raises `InputError` for an invalid value."""
-    from proctor.training import LoraSettings
+    from proctor_train import LoraSettings
 
     return checked(LoraSettings, **{name: given[name] for name in (*LoraOptions.__annotations__, "seed")})

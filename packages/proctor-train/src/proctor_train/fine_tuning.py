@@ -19,7 +19,7 @@ from pydantic import Field, JsonValue
 
 from proctor.core import FrozenModel, InputError, ProctorError, content_hash
 from proctor.models import ORIGIN, Query, Weights, check_adapter, weights_hash
-from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
+from proctor_train.run_folder import Checkpoints, Evaluate, RunFolder, quiet
 
 _IGNORED = -100  # the label that the libraries leave out of the loss
 

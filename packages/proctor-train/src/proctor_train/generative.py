@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from proctor.core import DASH, InputError, content_hash, count_of, number, number_interval
 from proctor.judges.dimensions import Case, GenerativeManifest, RatedCase, all_scores, rubric_prompts
 from proctor.models import Weights, weights_hash
-from proctor.training.fine_tuning import (
+from proctor_train.fine_tuning import (
     ChatExample,
     LoraSettings,
     data_hash,
@@ -27,17 +27,17 @@ from proctor.training.fine_tuning import (
     trainable_adapter,
     with_adapter,
 )
-from proctor.training.grpo import GrpoSettings, reinforce
-from proctor.training.held_out import (
+from proctor_train.grpo import GrpoSettings, reinforce
+from proctor_train.held_out import (
     HeldOutAgreement,
     encounter_folds,
     held_out_agreement,
     refuse_leaks,
     shuffled_ratings,
 )
-from proctor.training.judge_questions import JudgeQuestion, judge_questions, merit, parity_items, rewarded_task, scores
-from proctor.training.parity import remembered, write_items
-from proctor.training.run_folder import (
+from proctor_train.judge_questions import JudgeQuestion, judge_questions, merit, parity_items, rewarded_task, scores
+from proctor_train.parity import remembered, write_items
+from proctor_train.run_folder import (
     CheckpointEvaluation,
     Evaluate,
     NothingLearnedError,

@@ -29,7 +29,7 @@ from pydantic import Field, JsonValue
 from proctor.core import FrozenModel, InputError, count_of
 from proctor.models import Query, Weights
 from proctor.stats import Floats
-from proctor.training.run_folder import Checkpoints, Evaluate, NothingLearnedError, RunFolder, quiet
+from proctor_train.run_folder import Checkpoints, Evaluate, NothingLearnedError, RunFolder, quiet
 
 RewardKind = Literal["graded", "exact"]
 

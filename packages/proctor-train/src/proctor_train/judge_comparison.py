@@ -25,9 +25,9 @@ from proctor.core import (
     safe_cell,
     write_whole,
 )
-from proctor.shell.options import Draws, Seed, filled, listed
-from proctor.shell.scorers import ratings_in, refuse_in_sample
-from proctor.shell.stores import StoredRuns, stored
+from proctor.shell import Draws, Seed, filled, listed
+from proctor.shell import ratings_in, refuse_in_sample
+from proctor.shell import StoredRuns, stored
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import Store
     from proctor.stats import Estimate, Floats
-    from proctor.tasks.mediqa_eval.methods.embedded import RatedAnswers, Recipe, Split
+    from proctor_train.mediqa_eval.embedded import RatedAnswers, Recipe, Split
 
 EMBEDDED = "embedded-judge"
 
@@ -167,7 +167,7 @@ def judge_agreement(
     if there are no ratings, for unknown scorers, and for a judge's scores of encounters that it was trained on.
     """
     from proctor.results import compared, people_ratings
-    from proctor.training import RunFolder
+    from proctor_train import RunFolder
 
     given = filled("judge_agreement", AgreementOptions, options)
     where = stored(source, benchmark)
@@ -195,20 +195,20 @@ class _Comparison:
 
     @cached_property
     def recipe(self) -> "Recipe":
-        from proctor.tasks.mediqa_eval.methods.embedded import Recipe
+        from proctor_train.mediqa_eval.embedded import Recipe
 
         return Recipe(seed=self.given["seed"])
 
     @cached_property
     def known(self) -> "tuple[RatedAnswers, ...]":
         """The rated answers. Reading takes minutes, so it is done once, when they are needed."""
-        from proctor.tasks.mediqa_eval.methods.embedded import read_rated
+        from proctor_train.mediqa_eval.embedded import read_rated
 
         return read_rated(list(self.rated.values()))
 
     @cached_property
     def splits(self) -> "dict[str, Split]":
-        from proctor.tasks.mediqa_eval.methods.embedded import splits_of
+        from proctor_train.mediqa_eval.embedded import splits_of
 
         return splits_of(list(self.rated.values()))
 
@@ -267,7 +267,7 @@ class _Comparison:
     def _unread(self) -> tuple[str, ...]:
         """A note if the embedded judge can't read the answers' language; empty if it can. Raises `UsageError` for its
         learning curve."""
-        from proctor.tasks.mediqa_eval.methods.embedded import LANGUAGES
+        from proctor_train.mediqa_eval.embedded import LANGUAGES
 
         languages = sorted({rated_case.case.language for rated_case in self.rated.values()})
         if set(languages) <= set(LANGUAGES):
@@ -290,13 +290,13 @@ class _Comparison:
         return [self._kept(name, partial(made, name)) for name in (metric.name for metric in text_metrics(["all"]))]
 
     def _scores(self, name: str, tables: "Sequence[Floats]") -> "MetricScores":
-        from proctor.tasks.mediqa_eval.methods.embedded import scores_of
+        from proctor_train.mediqa_eval.embedded import scores_of
 
         return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
 
     def _held_out(self, draw: int) -> "MetricScores":
         """Out-of-fold scores of the embedded judge, for one draw of the folds."""
-        from proctor.tasks.mediqa_eval.methods.embedded import out_of_fold
+        from proctor_train.mediqa_eval.embedded import out_of_fold
 
         def made() -> "MetricScores":
             seed = self.recipe.seed + draw
@@ -308,7 +308,7 @@ class _Comparison:
 
     def _without_each_fold(self) -> "list[MetricScores]":
         """For each fold of the first draw, the scores of an embedded judge trained without it."""
-        from proctor.tasks.mediqa_eval.methods.embedded import leaving_each_fold
+        from proctor_train.mediqa_eval.embedded import leaving_each_fold
 
         made: list[list[Floats]] = []
 
@@ -326,7 +326,7 @@ class _Comparison:
 
     def _folds(self, draw: int) -> dict[tuple[str, str], int]:
         """The fold of each encounter, by language and encounter."""
-        from proctor.tasks.mediqa_eval.methods.embedded import encounter_fold
+        from proctor_train.mediqa_eval.embedded import encounter_fold
 
         return {
             (language, encounter): fold
@@ -357,7 +357,7 @@ class _Comparison:
     def _curve(self, everything: "MetricScores", settings: "CorrelationSettings") -> tuple[CurvePoint, ...]:
         """The learning curve, on the first draw of the folds."""
         from proctor.audits import leads
-        from proctor.tasks.mediqa_eval.methods.embedded import out_of_fold_from_part
+        from proctor_train.mediqa_eval.embedded import out_of_fold_from_part
 
         def part(share: float) -> "MetricScores":
             tables = [

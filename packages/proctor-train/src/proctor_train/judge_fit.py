@@ -23,19 +23,19 @@ from proctor.core import (
     plain_table,
     write_whole,
 )
-from proctor.shell.benchmarks import media_at
-from proctor.shell.model_options import ModelOptions
-from proctor.shell.options import Draws, OnChange, Seed, Stop, filled, listed
-from proctor.shell.scorers import judge_prompts_of, ratings_in, refuse_in_sample
-from proctor.shell.stores import StoredRuns, stored, sync_twin
-from proctor.shell.systems import ModelAccess
+from proctor.shell import media_at
+from proctor.shell import ModelOptions
+from proctor.shell import Draws, OnChange, Seed, Stop, filled, listed
+from proctor.shell import judge_prompts_of, ratings_in, refuse_in_sample
+from proctor.shell import StoredRuns, stored, sync_twin
+from proctor.shell import ModelAccess
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
     from proctor.core import Table
     from proctor.judges.dimensions import DimensionJudge, FewShotExamples, RatedCase
     from proctor.runs import PaidJudgements, Store
-    from proctor.tasks.mediqa_eval.methods.embedded import TrainingMaterial
+    from proctor_train.mediqa_eval.embedded import TrainingMaterial
 
 FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
 
@@ -280,7 +280,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
 
 def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.results import people_ratings, similarity_scores
-    from proctor.tasks.mediqa_eval.methods import embedded
+    from proctor_train.mediqa_eval import embedded
 
     embedded.refuse_taken(out)
     scheme, rated = ratings_in(store, benchmark)
@@ -301,7 +301,7 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     from proctor.audits import MetricScores
     from proctor.judges.dimensions import look
     from proctor.results import people_ratings, similarity_scores
-    from proctor.tasks.mediqa_eval.methods import SignalReader, fit_pipeline
+    from proctor_train.mediqa_eval import SignalReader, fit_pipeline
 
     media = media_at(given["media"])
     scheme, rated = ratings_in(store, benchmark, media)
@@ -336,7 +336,7 @@ def _beside_best(
 ) -> "Table":
     """Compare a judge's scores of held-out answers with the best metric on text."""
     from proctor.audits import CorrelationSettings
-    from proctor.tasks.mediqa_eval.methods.embedded import beside_best
+    from proctor_train.mediqa_eval.embedded import beside_best
 
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
     return plain_table(
@@ -361,7 +361,7 @@ def _material(
     a judge that itself learned from ratings of these encounters."""
     from proctor.judges.dimensions import RatedCase
     from proctor.results import scored_cases
-    from proctor.tasks.mediqa_eval.methods import embedded
+    from proctor_train.mediqa_eval import embedded
 
     stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
     for name in (*stack, *([weak] if weak else [])):

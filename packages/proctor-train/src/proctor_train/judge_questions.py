@@ -14,11 +14,11 @@ from pathlib import Path
 from proctor.core import Dimension, InputError, count_of
 from proctor.judges.dimensions import RatedCase, generative_client, generative_query, mean_level
 from proctor.models import FixedForm, ModelClient, Query, Weights
-from proctor.training.fine_tuning import ChatExample
-from proctor.training.grpo import RatedPrompt, RewardedTask, SampledReply, Target
-from proctor.training.held_out import HeldOutAgreement, held_out_agreement
-from proctor.training.parity import ITEMS, ParityItem
-from proctor.training.run_folder import CheckpointEvaluation
+from proctor_train.fine_tuning import ChatExample
+from proctor_train.grpo import RatedPrompt, RewardedTask, SampledReply, Target
+from proctor_train.held_out import HeldOutAgreement, held_out_agreement
+from proctor_train.parity import ITEMS, ParityItem
+from proctor_train.run_folder import CheckpointEvaluation
 
 _BATCH = 8
 _BEYOND = 8  # tokens that a sampled reply may be longer than the longest form

@@ -24,21 +24,21 @@ from proctor.core import (
     safe_cell,
     write_whole,
 )
-from proctor.shell.benchmarks import media_at
-from proctor.shell.judge_fit import FittedJudge
-from proctor.shell.model_options import LoraOptions, ModelOptions
-from proctor.shell.options import Concurrency, Draws, MediaFolder, Seed, filled, listed
-from proctor.shell.scorers import judge_prompts_of, ratings_in
-from proctor.shell.stores import StoredRuns, open_store, stored, sync_twin
-from proctor.shell.systems import ModelAccess
-from proctor.shell.training import lora_settings
+from proctor.shell import media_at
+from proctor_train.judge_fit import FittedJudge
+from proctor.shell import LoraOptions, ModelOptions
+from proctor.shell import Concurrency, Draws, MediaFolder, Seed, filled, listed
+from proctor.shell import judge_prompts_of, ratings_in
+from proctor.shell import StoredRuns, open_store, stored, sync_twin
+from proctor.shell import ModelAccess
+from proctor_train.answerer_training import lora_settings
 
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import PaidJudgements, Store
-    from proctor.tasks.mediqa_eval.methods.classifier import ClassifierRecipe, TrainedClassifier
-    from proctor.training import GenerativePlan, GrpoSettings, JudgeParts, TrainedGenerative
+    from proctor_train.mediqa_eval.classifier import ClassifierRecipe, TrainedClassifier
+    from proctor_train import GenerativePlan, GrpoSettings, JudgeParts, TrainedGenerative
 
     _Store = Store | str | Path | None
 else:
@@ -121,8 +121,8 @@ async def train_classifier_judge_async(
     scorer. Raises `InputError` if there are no ratings, for a folder of another training, and if an encounter is among
     the `audited` ones. The command is `proctor train classifier-judge`.
     """
-    from proctor.tasks.mediqa_eval.methods.classifier import classifier_settings, train_classifier
-    from proctor.training import RunFolder
+    from proctor_train.mediqa_eval.classifier import classifier_settings, train_classifier
+    from proctor_train import RunFolder
 
     given, path = filled("train_classifier_judge", ClassifierOptions, options), Path(out)
     where = stored(source, benchmark)
@@ -150,7 +150,7 @@ train_classifier_judge = sync_twin(train_classifier_judge_async)
 
 
 def _recipe(given: ClassifierOptions, captioner: str) -> "ClassifierRecipe":
-    from proctor.tasks.mediqa_eval.methods.classifier import ClassifierRecipe
+    from proctor_train.mediqa_eval.classifier import ClassifierRecipe
 
     return ClassifierRecipe(
         encoders=dict(given["encoders"]),
@@ -172,7 +172,7 @@ def _recipe(given: ClassifierOptions, captioner: str) -> "ClassifierRecipe":
 def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str, images: Path | None) -> None:
     """Raises `InputError` if a rated answer shares its encounter with an item of the store for the audit."""
     from proctor.judges.dimensions import case_of
-    from proctor.training import refuse_leaks
+    from proctor_train import refuse_leaks
 
     scheme = store.card(benchmark).rating
     if scheme is None:
@@ -192,7 +192,7 @@ async def _captions(
     from proctor.judges.dimensions import ClientPool
     from proctor.models import reachable
     from proctor.runs import PaidJudgements
-    from proctor.tasks.mediqa_eval.methods.classifier import write_captions
+    from proctor_train.mediqa_eval.classifier import write_captions
 
     if given["media"] is None:
         raise InputError("--caption-model needs the folder of the pictures: --media FOLDER")
@@ -214,7 +214,7 @@ async def _captions(
 def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "Store", benchmark: str) -> str:
     """Write the judge and the out-of-fold scores, if they are not there yet. Returns what was done."""
     from proctor.runs import add_recorded_scores
-    from proctor.tasks.mediqa_eval.methods.classifier import save_classifier
+    from proctor_train.mediqa_eval.classifier import save_classifier
 
     assert trained.manifest is not None  # noqa: S101 - asked before
     judge = path / "judge"
@@ -247,7 +247,7 @@ def _classifier_agreement(
     cases: "Sequence[RatedCase]", trained: "TrainedClassifier", recipe: "ClassifierRecipe", given: ClassifierOptions
 ) -> "Table":
     """The agreement on left-out encounters: the average of all seeds, and the variation between seeds."""
-    from proctor.training import held_out_agreement, shuffled_ratings
+    from proctor_train import held_out_agreement, shuffled_ratings
 
     people = shuffled_ratings(cases, recipe.seed) if recipe.shuffled else list(cases)
     together = held_out_agreement(people, trained.mean_scores, draws=given["draws"], seed=given["seed"])
@@ -278,7 +278,7 @@ def _classifier_notes(
     cases: "Sequence[RatedCase]",
     paid: "PaidJudgements | None",
 ) -> tuple[str, ...]:
-    from proctor.tasks.mediqa_eval.methods.classifier import CUT_RULE
+    from proctor_train.mediqa_eval.classifier import CUT_RULE
 
     notes = [
         f"{language}: cut inputs: {', '.join(parts)}. {CUT_RULE}"
@@ -359,7 +359,7 @@ def train_generative_judge(
     the most frequent rating. Raises `InputError` if there are no ratings, for a folder of another training, and if an
     encounter is among the `audited` ones. The command is `proctor train generative-judge`.
     """
-    from proctor.training import GenerativePlan, part_encounters
+    from proctor_train import GenerativePlan, part_encounters
 
     given = filled("train_generative_judge", GenerativeOptions, options)
     where, path = stored(source, benchmark), Path(out)
@@ -383,7 +383,7 @@ def train_generative_judge(
     notes = _generative_notes(cases, images)
     if dry_run:
         return _dry(parts, plan, path, notes)
-    from proctor.training import train_generative
+    from proctor_train import train_generative
 
     trained = train_generative(parts, plan, path)
     shown = (_generative_agreement(trained, plan),)
@@ -394,7 +394,7 @@ def train_generative_judge(
 
 
 def _rewards(given: RewardOptions) -> "GrpoSettings | None":
-    from proctor.training import GrpoSettings
+    from proctor_train import GrpoSettings
 
     if given["then"] == "nothing":
         return None
@@ -410,7 +410,7 @@ def _rewards(given: RewardOptions) -> "GrpoSettings | None":
 
 
 def _dry(parts: "JudgeParts", plan: "GenerativePlan", path: Path, notes: tuple[str, ...]) -> FittedJudge:
-    from proctor.training import majority, rehearse
+    from proctor_train import majority, rehearse
 
     rows = [
         (what, str(len(some)), str(len({rated_case.case.encounter for rated_case in some})))
@@ -461,7 +461,7 @@ def _write_generative(
 ) -> str:
     """Write the manifest, the card and the scores of held-out answers. Returns what was done."""
     from proctor.runs import add_recorded_scores
-    from proctor.training import judge_card
+    from proctor_train import judge_card
 
     text = trained.manifest.model_dump_json(indent=1) + "\n"
     write_whole(path / "manifest.json", text)

@@ -32,8 +32,8 @@ from proctor.models import (
     WeightsServer,
     weights_hash,
 )
-from proctor.training.fine_tuning import merge
-from proctor.training.run_folder import read_origin, template_hash
+from proctor_train.fine_tuning import merge
+from proctor_train.run_folder import read_origin, template_hash
 
 TOLERANCE = 0.01
 """The largest allowed difference of scores, as a share of the dimension's range."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.core import InputError, PluginReport, ValidationRequest
 from proctor.models import ModelSpec
-from proctor.training.parity import check_run, export_run
+from proctor_train.parity import check_run, export_run
 
 
 def validate_judge(run: Path, request: ValidationRequest) -> PluginReport:

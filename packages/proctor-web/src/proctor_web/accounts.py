@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, func, insert, sel
 from sqlalchemy.exc import IntegrityError
 
 from proctor.core import InputError, Table, columns, one_of
-from proctor.web.schema import (
+from proctor_web.schema import (
     ROLES,
     Role,
     accounts,
@@ -35,9 +35,9 @@ from proctor.web.schema import (
     trail,
     utc_text,
 )
-from proctor.web.stores import SiteStore
-from proctor.web.strings import languages
-from proctor.web.trail import first_fault, head, record, shown_entries
+from proctor_web.stores import SiteStore
+from proctor_web.strings import languages
+from proctor_web.trail import first_fault, head, record, shown_entries
 
 INVITATION = timedelta(days=7)
 LEAST_PASSWORD, MOST_PASSWORD = 12, 200

@@ -28,10 +28,10 @@ from proctor.stats import (
     percent_agreement,
     time_agreement,
 )
-from proctor.web.forms import AS_RECORDED, CHECKS, ORDER, SENTENCES, WHOLE_ORDER, Form, ReadingValues, form_named
-from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
-from proctor.web.strings import DEFAULT, text
-from proctor.web.visibility import sealed_of_study
+from proctor_web.forms import AS_RECORDED, CHECKS, ORDER, SENTENCES, WHOLE_ORDER, Form, ReadingValues, form_named
+from proctor_web.schema import accounts, assignments, readings, studies, study_items, versions
+from proctor_web.strings import DEFAULT, text
+from proctor_web.visibility import sealed_of_study
 
 PLAN = Resampling(draws=1000)
 _EXACT_S = 0.001

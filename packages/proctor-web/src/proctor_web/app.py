@@ -21,13 +21,13 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proctor.web.busy import RETRY_AFTER_S, BusyError, WriterGate, busy_reason, limit_waits
-from proctor.web.health import Health
-from proctor.web.pages import STATIC, page
-from proctor.web.routes import accounts
-from proctor.web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
-from proctor.web.site import Site, upload_limit
-from proctor.web.strings import preferred, text
+from proctor_web.busy import RETRY_AFTER_S, BusyError, WriterGate, busy_reason, limit_waits
+from proctor_web.health import Health
+from proctor_web.pages import STATIC, page
+from proctor_web.routes import accounts
+from proctor_web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
+from proctor_web.site import Site, upload_limit
+from proctor_web.strings import preferred, text
 
 MOST_BYTES = 1_000_000
 """The maximum size of a body in bytes, except for paths that take files (`Site.uploads`)."""

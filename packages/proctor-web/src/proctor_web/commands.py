@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, print_json, print_line, print_note, show
+from proctor.cli import Output, OutputFormat, print_json, print_line, print_note, show
 from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, one_of, pip_install
 from proctor.shell import names_in
 
 if TYPE_CHECKING:
-    from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
+    from proctor_web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
 
 ReviewFolder = Annotated[Path, Option("The folder with review.yaml or challenge.yaml.", metavar="DIR", argument=True)]
 
@@ -24,34 +24,12 @@ ReviewStore = Annotated[
     Option("A file or SQLAlchemy URL. [default: PROCTOR_STORE, or as review.yaml or challenge.yaml says]", "--store"),
 ]
 
-_PAGES = ("argon2", "fastapi", "h11", "itsdangerous", "python_multipart", "uvicorn")
-
-_NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challenges need", (*_PAGES, "cryptography"))}
-
-
-def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
-    """Raises `ConfigurationError` if the extra is not installed."""
-    what, names = _NEEDED[extra]
-    missing = [name for name in names if find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(f"{what} {', '.join(missing)}: {pip_install(extra)}")
-
-
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
     """The accounts of the review or challenge in a folder."""
-    check_extra()
-    if holds_challenge(folder):
-        from proctor.challenges import challenge_accounts
+    from proctor_web import kind_of, review_accounts
 
-        return challenge_accounts(folder, store)
-    from proctor.web import review_accounts
-
-    return review_accounts(folder, store)
-
-
-def holds_challenge(folder: Path) -> bool:
-    """Whether a folder is that of a challenge; otherwise it is that of a review."""
-    return (folder / "challenge.yaml").is_file()
+    kind = kind_of(folder)
+    return review_accounts(folder, store) if kind is None else kind.accounts(folder, store)
 
 
 def site(
@@ -75,9 +53,8 @@ def site(
 
     Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
-    check_extra()
-    from proctor.web import Listening, bound
-    from proctor.web import serve as run
+    from proctor_web import Listening, bound
+    from proctor_web import serve as run
 
     listening = Listening(host, port, tls_cert, tls_key, proxy)
     site = _opened(folder, store, listening, same_user=same_user)
@@ -93,12 +70,10 @@ def site(
 
 
 def _opened(folder: Path, store: str | None, listening: Listening, *, same_user: bool) -> Site:
-    if holds_challenge(folder):
-        from proctor.challenges import open_challenge
+    from proctor_web import kind_of, open_review
 
-        return open_challenge(folder, store, listening, same_user=same_user)
-    from proctor.web import open_review
-
+    if (kind := kind_of(folder)) is not None:
+        return kind.open(folder, store, listening, same_user=same_user)
     try:
         review, updates = open_review(folder, store, listening, to_serve=True)
     except InputError as error:
@@ -157,13 +132,12 @@ def update(
 
     Example: proctor review update my-review
     """
-    check_extra()
     if bool(reassign) != bool(study):
         raise UsageError("--reassign NAME and --study STUDY need each other.")
     if reassign:
         _reassign(folder, study, reassign, store)
         return
-    from proctor.web import open_review
+    from proctor_web import open_review
 
     review, updates = open_review(folder, store)
     review.engine.dispose()
@@ -172,7 +146,7 @@ def update(
 
 
 def _reassign(folder: Path, study: str, name: str, store: str | None) -> None:
-    from proctor.web import reassign_work
+    from proctor_web import reassign_work
 
     tally = reassign_work(folder, study, name, store)
     passed_on, gold = count_of(tally.passed_on, "item"), count_of(tally.gold, "gold item")
@@ -196,18 +170,17 @@ def status(
 
     Example: proctor review status my-review questions
     """
-    check_extra()
     if study:
         _show_agreement(folder, study, store, output)
         return
-    from proctor.web import progress_tables
+    from proctor_web import progress_tables
 
     studies, people = progress_tables(folder, store)
     show(output, studies.records, studies, people)
 
 
 def _show_agreement(folder: Path, study: str, store: str | None, output: OutputFormat) -> None:
-    from proctor.web import agreement_of
+    from proctor_web import agreement_of
 
     found, tables = agreement_of(folder, study, store)
     if output is OutputFormat.JSON:
@@ -221,7 +194,7 @@ _SCORES = "scores"
 
 
 def _exports() -> list[str]:
-    return [*names_in("proctor.web:EXPORTS")(), _SCORES]
+    return [*names_in("proctor_web:EXPORTS")(), _SCORES]
 
 
 def export(
@@ -241,19 +214,18 @@ def export(
 
     Example: proctor review export my-review questions --out readings.parquet
     """
-    check_extra()
     if what == _SCORES:
         _make_scores(folder, study, store, output)
         return
     if out is None:
         raise UsageError("--out is missing. Give the file to write: --out readings.csv")
-    from proctor.web import export_study
+    from proctor_web import export_study
 
     print_line(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
 
 
 def _make_scores(folder: Path, study: str, store: str | None, output: OutputFormat) -> None:
-    from proctor.web import ratings_to_scores
+    from proctor_web import ratings_to_scores
 
     count, tables = ratings_to_scores(folder, study, store)
     if tables:
@@ -281,15 +253,14 @@ def sheet(
 
     Example: proctor review sheet my-review questions anna --out anna.csv
     """
-    check_extra()
     if (out is None) == (submit is None):
         raise UsageError("Give one of --out FILE (write the sheet) and --submit FILE (read it filled in).")
     if out is not None:
-        from proctor.web import sheet_for
+        from proctor_web import sheet_for
 
         print_line(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
     if submit is not None:
-        from proctor.web import decisions_from
+        from proctor_web import decisions_from
 
         tally = decisions_from(folder, study, name, submit, store)
         kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
@@ -325,7 +296,7 @@ def users(
     role: Annotated[
         str,
         Option(
-            "add, role: what a person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES")
+            "add, role: what a person may do. [default: reviewer, participant]", names=names_in("proctor_web:ROLES")
         ),
     ] = "",
     language: Annotated[str, Option("add: the language of the pages: en, de.")] = "en",
@@ -354,7 +325,7 @@ def users(
 
 
 def _add_user(given: _UserAction) -> None:
-    from proctor.web import add_person
+    from proctor_web import add_person
 
     place = _reached_at(accounts_of(given.folder, given.store), given.address)
     is_new = place.store.is_new
@@ -365,21 +336,21 @@ def _add_user(given: _UserAction) -> None:
 
 
 def _invite_user(given: _UserAction) -> None:
-    from proctor.web import invite_person
+    from proctor_web import invite_person
 
     place = _reached_at(accounts_of(given.folder, given.store), given.address)
     _print_invitation(place, invite_person(place, given.name))
 
 
 def _list_users(given: _UserAction) -> None:
-    from proctor.web import people_table
+    from proctor_web import people_table
 
     table = people_table(accounts_of(given.folder, given.store))
     show(given.output, table.records, table)
 
 
 def _set_role(given: _UserAction) -> None:
-    from proctor.web import change_role
+    from proctor_web import change_role
 
     if not given.role:
         raise UsageError(f"--role is missing. Give what {given.name} may do: --role ROLE")
@@ -388,21 +359,21 @@ def _set_role(given: _UserAction) -> None:
 
 
 def _disable_user(given: _UserAction) -> None:
-    from proctor.web import disable_person
+    from proctor_web import disable_person
 
     disable_person(accounts_of(given.folder, given.store), given.name)
     print_line(f"{given.name} is logged out and may not log in")
 
 
 def _enable_user(given: _UserAction) -> None:
-    from proctor.web import disable_person
+    from proctor_web import disable_person
 
     disable_person(accounts_of(given.folder, given.store), given.name, undo=True)
     print_line(f"{given.name} may log in again")
 
 
 def _show_trail(given: _UserAction) -> None:
-    from proctor.web import read_trail
+    from proctor_web import read_trail
 
     found = read_trail(accounts_of(given.folder, given.store))
     show(given.output, found.entries.records, found.entries)
@@ -435,7 +406,7 @@ def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
 def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
     """The accounts with links to this address. Raises `UsageError` for what is no address of a server (see `address:` in
     the settings)."""
-    from proctor.web import is_address
+    from proctor_web import is_address
 
     if not address:
         return place

@@ -17,12 +17,12 @@ from proctor.core import DASH, Dimension, InputError, Score, count_of, human, nu
 from proctor.results import ExportFormat, write_rows
 from proctor.runs import Store
 from proctor.stats import PreferenceModel, Resampling, bradley_terry
-from proctor.web.agreement import PLAN, sealed_readings, study_agreement
-from proctor.web.progress import SETTLED, read_version
-from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
-from proctor.web.settings import StudySettings
-from proctor.web.sources import items_of_runs
-from proctor.web.visibility import sealed_of_study
+from proctor_web.agreement import PLAN, sealed_readings, study_agreement
+from proctor_web.progress import SETTLED, read_version
+from proctor_web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
+from proctor_web.settings import StudySettings
+from proctor_web.sources import items_of_runs
+from proctor_web.visibility import sealed_of_study
 
 READING_COLUMNS = (
     "study", "form", "item", "group", "version", "gold", "reader", "payload", "comment", "seconds", "sealed", "origin",

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proctor.web.site import Site
+from proctor_web.site import Site
 
 LEAST_FREE = 2**28
 """Bytes that the disk of the site's folder must have: a full one ends everybody's work."""

@@ -10,9 +10,9 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from proctor.web.sessions import Visitor, form_token, keep_form_token, site_of, visitor_of
-from proctor.web.site import Site
-from proctor.web.strings import languages, preferred, text, text_or
+from proctor_web.sessions import Visitor, form_token, keep_form_token, site_of, visitor_of
+from proctor_web.site import Site
+from proctor_web.strings import languages, preferred, text, text_or
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, bindparam, func, select
 
-from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
+from proctor_web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
 
 SETTLED = "consensus"
 """The reason of a version that was made by settling readings of the one before."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from proctor.web.sessions import network
+from proctor_web.sessions import network
 
 
 class PerVisitor:

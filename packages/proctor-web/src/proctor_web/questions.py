@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, func, insert, select
 
 from proctor.audits.items import TextCues, text_cues
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     KEY_STANDS_OUT,
     BrokenRule,
     DraftQuestion,
@@ -20,13 +20,13 @@ from proctor.construction.pipeline import (
 )
 from proctor.core import Item, Reference, kept_text, validated
 from proctor.core.formats import ChoiceFormat, option_letters
-from proctor.web.forms import QuestionBody, QuestionText
-from proctor.web.progress import read_version
-from proctor.web.readings import IncompleteError
-from proctor.web.schema import accounts, assignments, studies, study_items, versions
-from proctor.web.settings import StudyPlan
-from proctor.web.studies import append_work, deal
-from proctor.web.trail import record
+from proctor_web.forms import QuestionBody, QuestionText
+from proctor_web.progress import read_version
+from proctor_web.readings import IncompleteError
+from proctor_web.schema import accounts, assignments, studies, study_items, versions
+from proctor_web.settings import StudyPlan
+from proctor_web.studies import append_work, deal
+from proctor_web.trail import record
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
 
 from proctor.core import InputError, ProctorError, kept_text
-from proctor.web.forms import Form, form_named
-from proctor.web.progress import SETTLED, all_sealed, read_version
-from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
-from proctor.web.trail import record
-from proctor.web.visibility import others_readings
+from proctor_web.forms import Form, form_named
+from proctor_web.progress import SETTLED, all_sealed, read_version
+from proctor_web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
+from proctor_web.trail import record
+from proctor_web.visibility import others_readings
 
 _MOST_COMMENT = 10_000
 _MOST_PAUSE_S = 3600.0  # what one save may add to the time on task

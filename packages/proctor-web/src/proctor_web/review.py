@@ -28,17 +28,17 @@ from proctor.core import (
 )
 from proctor.media import MediaLibrary
 from proctor.runs import Store
-from proctor.web.accounts import account_row
-from proctor.web.agreement import StudyAgreement, agreement_tables, study_agreement
-from proctor.web.export import ROWS, datasheet_section, preferences, scores_into_store, write_readings
-from proctor.web.forms import form_named
-from proctor.web.progress import study_progress
-from proctor.web.schema import accounts, one_connection, studies
-from proctor.web.settings import REVIEW_FILE, StudySettings, open_store, read_review, review_store
-from proctor.web.sheets import SheetTally, read_sheet, write_sheet
-from proctor.web.site import Listening, Site, signing_key
-from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
-from proctor.web.studies import (
+from proctor_web.accounts import account_row
+from proctor_web.agreement import StudyAgreement, agreement_tables, study_agreement
+from proctor_web.export import ROWS, datasheet_section, preferences, scores_into_store, write_readings
+from proctor_web.forms import form_named
+from proctor_web.progress import study_progress
+from proctor_web.schema import accounts, one_connection, studies
+from proctor_web.settings import REVIEW_FILE, StudySettings, open_store, read_review, review_store
+from proctor_web.sheets import SheetTally, read_sheet, write_sheet
+from proctor_web.site import Listening, Site, signing_key
+from proctor_web.sources import NewItem, items_of_file, items_of_project, items_of_runs
+from proctor_web.studies import (
     ItemTally,
     ReassignmentTally,
     add_study,
@@ -68,8 +68,8 @@ class ReviewSite(Site):
 
     def mount(self, app: FastAPI) -> None:
         """Adds the pages of work and of organisers, exports, and the media of items."""
-        from proctor.web.routes import media, organise, work
-        from proctor.web.video import ItemMedia
+        from proctor_web.routes import media, organise, work
+        from proctor_web.video import ItemMedia
 
         app.state.item_media = ItemMedia(MediaLibrary(self.media))
         for module in (media, organise, work):

@@ -12,11 +12,11 @@ from importlib import import_module
 
 import uvicorn
 
-from proctor.web.app import create_app
-from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
-from proctor.web.pages import prepare_pages
-from proctor.web.proxies import behind, proxy_addresses
-from proctor.web.site import Listening, Site, proxy_networks, upload_limit
+from proctor_web.app import create_app
+from proctor_web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
+from proctor_web.pages import prepare_pages
+from proctor_web.proxies import behind, proxy_addresses
+from proctor_web.site import Listening, Site, proxy_networks, upload_limit
 
 _SWITCH_S = 0.0005  # a thread that comes back from a query waits for as long until the next one lets it go on
 

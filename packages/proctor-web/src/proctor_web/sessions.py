@@ -18,10 +18,10 @@ from itsdangerous import BadSignature, Signer, TimestampSigner
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_, select, text, update
 
 from proctor.core import InputError
-from proctor.web.accounts import account_name, account_row, is_password
-from proctor.web.busy import change_if_free
-from proctor.web.schema import Role, accounts, logins, new_token, sessions, token_hash, utc_text
-from proctor.web.site import Site
+from proctor_web.accounts import account_name, account_row, is_password
+from proctor_web.busy import change_if_free
+from proctor_web.schema import Role, accounts, logins, new_token, sessions, token_hash, utc_text
+from proctor_web.site import Site
 
 IDLE = timedelta(hours=8)
 ABSOLUTE = timedelta(days=7)

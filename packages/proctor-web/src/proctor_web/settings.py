@@ -12,11 +12,11 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from sqlalchemy import Engine
 
 from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
-from proctor.web.accounts import AccountsPlace, account_name
-from proctor.web.forms import FORMS, RatedDimension
-from proctor.web.schema import Role
-from proctor.web.site_tables import prepare
-from proctor.web.stores import SiteStore, site_store
+from proctor_web.accounts import AccountsPlace, account_name
+from proctor_web.forms import FORMS, RatedDimension
+from proctor_web.schema import Role
+from proctor_web.site_tables import prepare
+from proctor_web.stores import SiteStore, site_store
 
 REVIEW_FILE = "review.yaml"
 STORE_FILE = "review.sqlite"

@@ -28,9 +28,9 @@ from proctor.core import (
     safe_cell,
     whole_file,
 )
-from proctor.web.forms import CHECKS, Form, form_named
-from proctor.web.progress import my_work
-from proctor.web.readings import (
+from proctor_web.forms import CHECKS, Form, form_named
+from proctor_web.progress import my_work
+from proctor_web.readings import (
     ConflictError,
     IncompleteError,
     MyReading,
@@ -43,9 +43,9 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.schema import studies, study_items
-from proctor.web.strings import DEFAULT, text
-from proctor.web.visibility import others_readings
+from proctor_web.schema import studies, study_items
+from proctor_web.strings import DEFAULT, text
+from proctor_web.visibility import others_readings
 
 _SHOWN_FIELDS = {
     "question": ("stem", "options", "key", "answer", "explanation"),

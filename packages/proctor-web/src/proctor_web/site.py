@@ -26,7 +26,7 @@ from sqlalchemy import Connection, Engine
 
 from proctor.core import InputError, UsageError, input_text
 from proctor.runs import reading
-from proctor.web.schema import ROLES, Role, new_token
+from proctor_web.schema import ROLES, Role, new_token
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

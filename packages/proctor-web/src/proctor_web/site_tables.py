@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from proctor.runs import StoredTables
-from proctor.web.schema import (
+from proctor_web.schema import (
     accounts,
     assignments,
     consensus,
@@ -21,7 +21,7 @@ from proctor.web.schema import (
     trail,
     versions,
 )
-from proctor.web.visibility import VISIBLE_READINGS_SQL
+from proctor_web.visibility import VISIBLE_READINGS_SQL
 
 ACCOUNT_TABLES = StoredTables(
     "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     DraftQuestion,
     ProcedureEvent,
     Project,
@@ -41,7 +41,7 @@ from proctor.core import (
 from proctor.core.formats import option_letters
 from proctor.media import MediaLibrary
 from proctor.runs import BASELINES, Run, Store, chosen_runs
-from proctor.web.forms import (
+from proctor_web.forms import (
     Form,
     FormModel,
     PairwiseBody,
@@ -52,7 +52,7 @@ from proctor.web.forms import (
     RatingBody,
     form_named,
 )
-from proctor.web.settings import StudySettings
+from proctor_web.settings import StudySettings
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from proctor.core import InputError
 from proctor.runs import open_engine, shown_url
-from proctor.web.site import private_store
-from proctor.web.site_tables import ACCOUNT_TABLES
+from proctor_web.site import private_store
+from proctor_web.site_tables import ACCOUNT_TABLES
 
 STORE_VARIABLE = "PROCTOR_STORE"
 

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from proctor.core import InputError, content_hash, generator
 from proctor.runs import one_at_a_time
-from proctor.web.progress import my_work
-from proctor.web.schema import accounts, assignments, studies, study_items, versions
-from proctor.web.settings import REVIEW_FILE, StudyPlan, StudySettings
-from proctor.web.sources import NewItem
-from proctor.web.trail import person_subject, record
+from proctor_web.progress import my_work
+from proctor_web.schema import accounts, assignments, studies, study_items, versions
+from proctor_web.settings import REVIEW_FILE, StudyPlan, StudySettings
+from proctor_web.sources import NewItem
+from proctor_web.trail import person_subject, record
 
 _IMPORTED = "import"
 """Why a version was made: from the study's source. The hash of its content follows."""

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, func, insert, select, text
 
 from proctor.core import content_hash
-from proctor.web.schema import accounts, trail, utc_text
+from proctor_web.schema import accounts, trail, utc_text
 
 START = "0" * 64
 """The previous hash of the first entry."""

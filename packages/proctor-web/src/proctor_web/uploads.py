@@ -25,8 +25,8 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from proctor.web.sessions import check_token, site_of, visitor_of
-from proctor.web.site import upload_limit
+from proctor_web.sessions import check_token, site_of, visitor_of
+from proctor_web.site import upload_limit
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

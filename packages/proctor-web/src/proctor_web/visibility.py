@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
-from proctor.web.progress import all_sealed
-from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
+from proctor_web.progress import all_sealed
+from proctor_web.schema import accounts, assignments, readings, studies, study_items, versions
 
 visible_readings = sa.table("visible_readings", sa.column("viewer", sa.Integer), sa.column("reading", sa.Integer))
 """Which account (`viewer`) may see which reading. Every query that shows a reading joins it, with the viewer's id:

@@ -24,12 +24,9 @@ if TYPE_CHECKING:
         compare,
         export,
         fetch,
-        fit_judge,
-        fit_judge_async,
         import_answers,
         import_answers_async,
         judge,
-        judge_agreement,
         judge_grid,
         judge_grid_async,
         leaderboard,
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
         system,
-        train_answerer,
         validate,
         verify,
     )
@@ -76,11 +72,11 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError",
-    "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
-    "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
-    "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
-    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report",
-    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats", "system",
-    "train_answerer", "validate", "verify",
+    "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image",
+    "InfrastructureError", "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status",
+    "VideoClip", "__version__", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare",
+    "export", "fetch", "formats", "import_answers", "import_answers_async", "judge", "judge_grid",
+    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "rank",
+    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats",
+    "system", "validate", "verify",
 ]  # fmt: skip

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators.detector import (
+    from proctor_build.annotators.detector import (
         DetectorNetwork,
         DetectorPlan,
         Frames,
         folds_of,
         held_out_detections,
     )
-    from proctor.construction.annotators.pairs import (
+    from proctor_build.annotators.pairs import (
         CHOICES,
         TrackAgreement,
         TrackComparison,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         agreement_of,
         compare_tracks,
     )
-    from proctor.construction.annotators.presence import (
+    from proctor_build.annotators.presence import (
         BoxFinding,
         ClipPresence,
         DueSecond,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         due_seconds,
         estimate_presence,
     )
-    from proctor.construction.annotators.proposals import (
+    from proctor_build.annotators.proposals import (
         ACCEPT,
         REJECT,
         BoxDetection,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         sure_score,
         with_proposals,
     )
-    from proctor.construction.annotators.stages import (
+    from proctor_build.annotators.stages import (
         STAGES,
         TO_REVIEW,
         Adjudication,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
         pair_files,
         videos_of,
     )
-    from proctor.construction.annotators.tables import Cells, csv_of, read_rows
-    from proctor.construction.annotators.tolerances import MeasuredTolerances, measured_tolerances, tolerance_lines
+    from proctor_build.annotators.tables import Cells, csv_of, read_rows
+    from proctor_build.annotators.tolerances import MeasuredTolerances, measured_tolerances, tolerance_lines
 else:
     export_lazily(__name__)
 

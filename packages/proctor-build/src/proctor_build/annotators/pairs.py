@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from proctor.construction.annotation import AnnotatedMoment, Annotation, Sighting, official_name
+from proctor.tracks import AnnotatedMoment, Annotation, Sighting, official_name
 from proctor.core import InputError
 from proctor.stats import Estimate, Floats, Resampling, Share, ratio, sums_interval
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from proctor.construction.annotation import AnnotatedVideo, Annotation, official_name
+from proctor.tracks import AnnotatedVideo, Annotation, official_name
 from proctor.core import InputError
 from proctor.stats import Estimate, LabelVotes, LatentLabels, Resampling, copying, dawid_skene, entropy
 

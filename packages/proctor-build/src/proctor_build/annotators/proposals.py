@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from proctor.construction.annotation import AnnotatedBox, Annotation, Sighting
-from proctor.construction.annotators.tables import Cells, read_rows
+from proctor.tracks import AnnotatedBox, Annotation, Sighting
+from proctor_build.annotators.tables import Cells, read_rows
 from proctor.core import InputError
 
 SAME = 0.4

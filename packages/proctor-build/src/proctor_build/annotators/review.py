@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from proctor.construction.annotation import AnnotatedBox, AnnotatedVideo, Annotation
-from proctor.construction.annotators.pairs import CHOICES, TrackDifference
-from proctor.construction.annotators.presence import CLIP_S, PresenceVote, clip_start, clips_of
-from proctor.construction.annotators.proposals import ACCEPT, REJECT, BoxProposal
-from proctor.construction.pipeline import ConsensusLine, RecordToReview, ReviewedBody, ReviewPart
+from proctor.tracks import AnnotatedBox, AnnotatedVideo, Annotation
+from proctor_build.annotators.pairs import CHOICES, TrackDifference
+from proctor_build.annotators.presence import CLIP_S, PresenceVote, clip_start, clips_of
+from proctor_build.annotators.proposals import ACCEPT, REJECT, BoxProposal
+from proctor_build.pipeline import ConsensusLine, RecordToReview, ReviewedBody, ReviewPart
 from proctor.core import InputError, Region, content_hash
 
 PRESENCE_FORM, CHOICE_FORM = "presence", "choice"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
-from proctor.construction.annotation import OBJECTS, AnnotatedVideo, Annotation, ReadDefaults, official_name
-from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
-from proctor.construction.annotators.pairs import (
+from proctor.tracks import OBJECTS, AnnotatedVideo, Annotation, ReadDefaults, official_name
+from proctor_build.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
+from proctor_build.annotators.pairs import (
     CHOICES,
     MOMENT_S,
     TrackDifference,
@@ -21,7 +21,7 @@ from proctor.construction.annotators.pairs import (
     agreement_of,
     compare_tracks,
 )
-from proctor.construction.annotators.presence import (
+from proctor_build.annotators.presence import (
     RISK,
     AnnotatorReliability,
     ClipPresence,
@@ -30,7 +30,7 @@ from proctor.construction.annotators.presence import (
     due_seconds,
     estimate_presence,
 )
-from proctor.construction.annotators.proposals import (
+from proctor_build.annotators.proposals import (
     ACCEPT,
     REJECT,
     BoxDetection,
@@ -42,7 +42,7 @@ from proctor.construction.annotators.proposals import (
     sure_score,
     with_proposals,
 )
-from proctor.construction.annotators.review import (
+from proctor_build.annotators.review import (
     CHOICE_FORM,
     PRESENCE_FORM,
     ChoiceLine,
@@ -53,16 +53,16 @@ from proctor.construction.annotators.review import (
     proposal_to_review,
     version_of,
 )
-from proctor.construction.annotators.tables import csv_of
-from proctor.construction.annotators.tolerances import (
+from proctor_build.annotators.tables import csv_of
+from proctor_build.annotators.tolerances import (
     AnnotatedPair,
     MeasuredTolerances,
     estimate_text,
     measured_tolerances,
     tolerance_lines,
 )
-from proctor.construction.files import files_of, read_annotations
-from proctor.construction.pipeline import (
+from proctor_build.files import files_of, read_annotations
+from proctor_build.pipeline import (
     ConsensusSettings,
     Made,
     Project,

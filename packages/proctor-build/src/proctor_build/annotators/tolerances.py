@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 from pydantic import JsonValue, TypeAdapter
 
-from proctor.construction.annotation import Annotation
-from proctor.construction.annotators.pairs import TrackComparison, class_of
+from proctor.tracks import Annotation
+from proctor_build.annotators.pairs import TrackComparison, class_of
 from proctor.core import count_of, number_interval
 from proctor.stats import (
     FEWEST_DIFFERENCES,

@@ -14,8 +14,9 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from proctor import __version__
-from proctor.construction import Annotation, CandidateQuestion, Completion, complete, deal_options, official_name
-from proctor.construction.annotators import (
+from proctor.tracks import Annotation, CandidateQuestion, deal_options, official_name
+from proctor_build import Completion, complete
+from proctor_build.annotators import (
     STAGES,
     TO_REVIEW,
     AnnotatedRecord,
@@ -24,7 +25,7 @@ from proctor.construction.annotators import (
     annotators_tolerances,
     pair_files,
 )
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     DATASHEET,
     ExportedBenchmark,
     ExportedItem,
@@ -41,7 +42,7 @@ from proctor.construction.pipeline import (
     lend_video,
     stage_settings,
 )
-from proctor.construction.sources import SourcesStage
+from proctor_build.sources import SourcesStage
 from proctor.core import (
     InputError,
     clock_text,
@@ -54,9 +55,9 @@ from proctor.core import (
     write_whole,
 )
 from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
-from proctor.tasks.focus.native import NativeReference, NativeRequest, write_native
-from proctor.tasks.focus.plan import ASKED, SEEN_IN_TRAINING, Chosen, FocusPlan, choose_questions
-from proctor.tasks.focus.vocabulary import lettered
+from proctor.tasks.focus import NativeReference, NativeRequest, write_native
+from proctor_build.focus.plan import ASKED, SEEN_IN_TRAINING, Chosen, FocusPlan, choose_questions
+from proctor.tasks.focus import lettered
 
 BUILDER_VERSION = "2"
 """Changes whenever the same annotations, plan and seed give other questions."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
-from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, files_of
+from proctor.tracks import ReadDefaults
+from proctor_build import Completion, Fps, ProcedureName, TrackFiles, completed, files_of
 from proctor.core import InputError, Option, PluginReport, Steps, Table, UsageError, count_of, plain_table, shell_word
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators import MeasuredTolerances
-    from proctor.tasks.focus.builder import FocusBuilt
+    from proctor_build.annotators import MeasuredTolerances
+    from proctor_build.focus.builder import FocusBuilt
 
 
 def build(
@@ -55,8 +56,8 @@ def build(
 
     Example: proctor build focus tracks.xml --out focus --fps 25 --procedure "sigmoid resection"
     """
-    from proctor.tasks.focus.builder import build_focus
-    from proctor.tasks.focus.plan import SEEN_IN_TRAINING, FocusPlan
+    from proctor_build.focus.builder import build_focus
+    from proctor_build.focus.plan import SEEN_IN_TRAINING, FocusPlan
 
     if out is None and not check_only:
         raise UsageError("--out is missing. Name a new folder, or give --check-only.")
@@ -98,7 +99,7 @@ def _next_line(out: Path, track: str) -> str:
 def _measured(completions: Sequence[Completion], other: Sequence[Completion], second: Path) -> MeasuredTolerances:
     """The tolerances from the tracks and those of a second annotator. Raises `InputError` for videos that one of them
     lacks."""
-    from proctor.construction.annotators import compare_tracks, measured_tolerances
+    from proctor_build.annotators import compare_tracks, measured_tolerances
 
     mine, theirs = ({one.annotation.video.id: one.annotation for one in some} for some in (completions, other))
     if alone := sorted(mine.keys() ^ theirs.keys()):
@@ -107,8 +108,8 @@ def _measured(completions: Sequence[Completion], other: Sequence[Completion], se
 
 
 def _tolerances(measured: MeasuredTolerances) -> list[Table | str]:
-    from proctor.construction.annotators import tolerance_lines
-    from proctor.tasks.focus.builder import tolerance_note
+    from proctor_build.annotators import tolerance_lines
+    from proctor_build.focus.builder import tolerance_note
 
     return [*tolerance_lines(measured), tolerance_note(measured)]
 

@@ -13,11 +13,11 @@ from types import MappingProxyType
 import numpy as np
 from pydantic import JsonValue
 
-from proctor import construction
+from proctor import tracks
 from proctor.core import InputError, generator
 from proctor.core.formats import PatternFormat, option_letters
-from proctor.tasks.focus.rules import FOCUS_RULES, known_attributes
-from proctor.tasks.focus.vocabulary import GROUP_OF, GROUPS, time_tolerance
+from proctor_build.focus.rules import FOCUS_RULES, known_attributes
+from proctor.tasks.focus import GROUP_OF, GROUPS, time_tolerance
 
 _MAX_COUNT = 20  # a larger number of events only tests patience
 
@@ -55,7 +55,7 @@ _BAGGED = " (What lies in a specimen bag counts as taken out.)"
 
 
 @dataclass(frozen=True)
-class FocusTemplates(construction.QuestionTemplates):
+class FocusTemplates(tracks.QuestionTemplates):
     """FOCUS has no format for orders, so they are patterns of letters; times are whole seconds. `arising` are the classes
     that come loose in the body and are not inserted; `shown_s` is the length of what is shown, where that is not the
     whole video up to the question's time."""
@@ -68,7 +68,7 @@ class FocusTemplates(construction.QuestionTemplates):
         as taken out."""
         bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
         if a:
-            more["one"] = construction.with_article(self.phrase(a)).capitalize()
+            more["one"] = tracks.with_article(self.phrase(a)).capitalize()
         return super().text(rule, a, b, **more) + bagged
 
     def tolerance(self, end: float) -> float:
@@ -79,9 +79,9 @@ class FocusTemplates(construction.QuestionTemplates):
         """Times rounded to whole seconds."""
         return [float(int(time + 0.5)) for time in times]
 
-    def order(self, question: str, times: dict[str, float]) -> Iterator[construction.CandidateQuestion]:
+    def order(self, question: str, times: dict[str, float]) -> Iterator[tracks.CandidateQuestion]:
         """Three or four classes with letters in alphabetical order; the answer is their letters in order of time."""
-        for some in construction.orders(times):
+        for some in tracks.orders(times):
             listed = sorted(some)
             letters = dict(zip(listed, option_letters(len(listed)), strict=True))
             named = ", ".join(f"{letter}: {self.phrase(name)}" for name, letter in letters.items())
@@ -89,7 +89,7 @@ class FocusTemplates(construction.QuestionTemplates):
             last = letters[listed[-1]]
             form = PatternFormat(pattern=rf"[A-{last}](-[A-{last}]){{{len(some) - 1}}}")
             text = f"{question} {named}. Join the letters with hyphens."
-            yield construction.CandidateQuestion(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
+            yield tracks.CandidateQuestion(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
 
 
 def focus_templates(
@@ -134,11 +134,11 @@ def _one_of_each(seconds: Sequence[int], parts: int, rng: np.random.Generator) -
     return [float(part[int(rng.integers(len(part)))]) for part in found if len(part)]
 
 
-class Window(construction.Timeline):
+class Window(tracks.Timeline):
     """A part of a video from `start` to `end` seconds on the video's own clock; what comes before is unknown, too.
     For a frame (`start` = `end`) the seconds beside it are known, which decide whether it is clear."""
 
-    def __init__(self, annotation: construction.Annotation, start: float, end: float, rng: np.random.Generator) -> None:
+    def __init__(self, annotation: tracks.Annotation, start: float, end: float, rng: np.random.Generator) -> None:
         beside = 1.0 if start == end else 0.0
         low, high = start - beside, end + beside
         part = annotation.model_copy(
@@ -150,7 +150,7 @@ class Window(construction.Timeline):
         super().__init__(part, high)
         quiet = [
             second
-            for second in construction.Timeline(annotation).quiet()
+            for second in tracks.Timeline(annotation).quiet()
             if (second == start if beside else start + 1 <= second <= end - 1)
         ]
         self._asked = _some(quiet, rng)
@@ -161,7 +161,7 @@ class Window(construction.Timeline):
 
 
 def windows_of(
-    annotation: construction.Annotation, seconds: int, number: int, rng: np.random.Generator
+    annotation: tracks.Annotation, seconds: int, number: int, rng: np.random.Generator
 ) -> list[tuple[float, float]]:
     """The parts of a video to show, one drawn from each of `number` equal parts of the possible starts: frames in which
     it is clear what is in view (`seconds` 0), or segments at whose ends nothing comes or goes."""
@@ -169,7 +169,7 @@ def windows_of(
         first = annotation.video.first_second
         length = min(seconds, int(annotation.video.seconds) - first)
         changes = [
-            annotated_moment.time for annotated_moment in (*construction.arrivals(annotation), *annotation.moments)
+            annotated_moment.time for annotated_moment in (*tracks.arrivals(annotation), *annotation.moments)
         ]
         starts = [
             start
@@ -177,7 +177,7 @@ def windows_of(
             if all(abs(time - cut) >= _CALM_S for time in changes for cut in (start, start + length))
         ]
     else:
-        length, starts = 0, construction.Timeline(annotation).quiet()
+        length, starts = 0, tracks.Timeline(annotation).quiet()
     return [(start, start + length) for start in _one_of_each(starts, number, rng)]
 
 
@@ -233,7 +233,7 @@ class FocusPlan:
             ("times", self.times, 0, 100),
             ("segment_s", self.segment_s, 5, 300),
         )
-        construction.check_bounds(bounds)
+        tracks.check_bounds(bounds)
         if self.track not in RULES_OF_TRACK:
             raise InputError("track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
         for name, value in (("time_tolerance", self.time_tolerance), ("share_tolerance", self.share_tolerance)):
@@ -265,10 +265,10 @@ def plain_procedure(name: str) -> str:
     return " ".join(words)
 
 
-class _Asking(construction.Timeline):
+class _Asking(tracks.Timeline):
     """A video up to a question's time; questions name a few of its quiet seconds."""
 
-    def __init__(self, annotation: construction.Annotation, end: float, rng: np.random.Generator) -> None:
+    def __init__(self, annotation: tracks.Annotation, end: float, rng: np.random.Generator) -> None:
         super().__init__(annotation, end)
         self._asked = _some(self.quiet(), rng)
 
@@ -280,12 +280,12 @@ class _Asking(construction.Timeline):
 class Chosen:
     """The questions of every video by its id, and how many were dropped so that no answer is too common."""
 
-    candidates: dict[str, list[construction.CandidateQuestion]]
+    candidates: dict[str, list[tracks.CandidateQuestion]]
     dropped: int
 
 
 def choose_questions(
-    annotations: Sequence[construction.Annotation],
+    annotations: Sequence[tracks.Annotation],
     plan: FocusPlan,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -306,7 +306,7 @@ def choose_questions(
 
     pool = _pool(annotations, plan, looked)
     rng = generator(plan.seed, "build focus", "questions")
-    found = construction.choose(
+    found = tracks.choose(
         pool,
         plan.per_video,
         rng,
@@ -317,13 +317,13 @@ def choose_questions(
     return _trimmed(found, generator(plan.seed, "build focus", "trim"))
 
 
-def _leaf(candidate: construction.CandidateQuestion) -> tuple[str, str]:
+def _leaf(candidate: tracks.CandidateQuestion) -> tuple[str, str]:
     """The group and the primary capability of a question."""
     primary = ASKED[candidate.rule].primary
     return GROUP_OF[primary], primary
 
 
-def _leaves(pool: dict[str, list[construction.CandidateQuestion]]) -> dict[str, list[str]]:
+def _leaves(pool: dict[str, list[tracks.CandidateQuestion]]) -> dict[str, list[str]]:
     """The groups with the capabilities for which there are candidates."""
     asked = {_leaf(candidate) for candidates in pool.values() for candidate in candidates}
     found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
@@ -331,13 +331,13 @@ def _leaves(pool: dict[str, list[construction.CandidateQuestion]]) -> dict[str, 
 
 
 def _pool(
-    annotations: Sequence[construction.Annotation], plan: FocusPlan, looked: Callable[[int], None]
-) -> dict[str, list[construction.CandidateQuestion]]:
+    annotations: Sequence[tracks.Annotation], plan: FocusPlan, looked: Callable[[int], None]
+) -> dict[str, list[tracks.CandidateQuestion]]:
     """All candidates of every video whose answers do not leak."""
     names = sorted({name for annotation in annotations for name in annotation.classes})
     inserted = {moment.class_name for some in annotations for moment in some.moments if moment.kind == "insertion"}
     arising = {
-        name for name in names if construction.official_name(name) in construction.ARISING and name not in inserted
+        name for name in names if tracks.official_name(name) in tracks.ARISING and name not in inserted
     }
     if not names:
         return {annotation.video.id: [] for annotation in annotations}
@@ -346,11 +346,11 @@ def _pool(
         say = replace(say, share_tolerance=plan.share_tolerance)
     if plan.track != "procedure":
         say = window_templates(say, plan.segment_s if plan.track == "segment" else 0)
-    pool: dict[str, list[construction.CandidateQuestion]] = {}
+    pool: dict[str, list[tracks.CandidateQuestion]] = {}
     for number, one in enumerate(annotations, start=1):
         pool[one.video.id] = _candidates(one, say, arising, plan)
         looked(number)
-    known = construction.constant_answers(pool)
+    known = tracks.constant_answers(pool)
     return {
         video: [candidate for candidate in candidates if (candidate.rule, candidate.mentions) not in known]
         for video, candidates in pool.items()
@@ -358,10 +358,10 @@ def _pool(
 
 
 def _candidates(
-    annotation: construction.Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan
-) -> list[construction.CandidateQuestion]:
+    annotation: tracks.Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan
+) -> list[tracks.CandidateQuestion]:
     video = annotation.video.id
-    found: list[construction.CandidateQuestion] = []
+    found: list[tracks.CandidateQuestion] = []
     for start, end, line in _lines(annotation, plan):
         part = plan.track == "procedure" and start > 0  # what came before is unknown: the rest is a segment
         shown = (start, end) if part or plan.track != "procedure" else (end,)
@@ -369,10 +369,10 @@ def _candidates(
         for rule in RULES_OF_TRACK["segment" if part else plan.track]:
             for candidate in FOCUS_RULES[rule](line, wording):
                 foreign = ASKED[rule].inserted and arising & {*candidate.mentions, *candidate.choices}
-                if not foreign and not construction.leaks_answer(candidate, *shown):
+                if not foreign and not tracks.leaks_answer(candidate, *shown):
                     found.append(replace(candidate, rule=rule, start=start, end=end))
     lots = generator(plan.seed, "build focus", "lots", video)
-    kept: list[construction.CandidateQuestion] = []
+    kept: list[tracks.CandidateQuestion] = []
     for rule in FOCUS_RULES:
         some = [question for question in found if question.rule == rule]
         drawn = lots.choice(len(some), min(_OF_A_RULE, len(some)), replace=False) if some else ()
@@ -381,8 +381,8 @@ def _candidates(
 
 
 def _lines(
-    annotation: construction.Annotation, plan: FocusPlan
-) -> Iterator[tuple[float, float, construction.Timeline]]:
+    annotation: tracks.Annotation, plan: FocusPlan
+) -> Iterator[tuple[float, float, tracks.Timeline]]:
     """The parts of a video to show: start, end, and what is known of each."""
     video = annotation.video.id
     if plan.track == "procedure":
@@ -399,12 +399,12 @@ def _lines(
         yield start, end, Window(annotation, start, end, rng)
 
 
-def _times(annotation: construction.Annotation, plan: FocusPlan) -> list[float]:
+def _times(annotation: tracks.Annotation, plan: FocusPlan) -> list[float]:
     """The times of questions: the end of the video, and one calm second from each of `plan.times` equal parts of those
     after the first arrival."""
     video = annotation.video
     changes = sorted(
-        {annotated_moment.time for annotated_moment in (*construction.arrivals(annotation), *annotation.moments)}
+        {annotated_moment.time for annotated_moment in (*tracks.arrivals(annotation), *annotation.moments)}
     )
     earliest = max(video.begins + _EARLIEST_S, changes[0]) if changes else video.seconds
     calm = [
@@ -416,7 +416,7 @@ def _times(annotation: construction.Annotation, plan: FocusPlan) -> list[float]:
     return [*_one_of_each(calm, plan.times, rng), video.seconds]
 
 
-def _trimmed(chosen: dict[str, list[construction.CandidateQuestion]], rng: np.random.Generator) -> Chosen:
+def _trimmed(chosen: dict[str, list[tracks.CandidateQuestion]], rng: np.random.Generator) -> Chosen:
     """Drops questions with a format's most common answer until always giving it would not pay."""
     kept = {video: list(candidates) for video, candidates in chosen.items()}
     dropped = 0

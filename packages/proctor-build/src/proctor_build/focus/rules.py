@@ -6,23 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from proctor.construction import (
-    QUADRANTS,
-    STAYING,
-    TRACK_RULES,
-    AnnotatedMoment,
-    Annotation,
-    CandidateQuestion,
-    QuestionTemplates,
-    Rule,
-    Sighting,
-    Timeline,
-    official_name,
-    only_one,
-    quadrant_of,
-    rules_by_name,
-    third,
-)
+from proctor.tracks import QUADRANTS, STAYING, TRACK_RULES, AnnotatedMoment, Annotation, CandidateQuestion, QuestionTemplates, Rule, Sighting, Timeline, official_name, only_one, quadrant_of, rules_by_name, third
 from proctor.core import clock_text
 from proctor.core.formats import (
     BinaryFormat,

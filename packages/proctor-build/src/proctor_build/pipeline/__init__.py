@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline.citations import mentioned, told_order, without_labels
-    from proctor.construction.pipeline.consensus import (
+    from proctor_build.pipeline.citations import mentioned, told_order, without_labels
+    from proctor_build.pipeline.consensus import (
         AGREED,
         ConsensusLine,
         ConsensusSettings,
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         settled_lines,
         waiting_for_readers,
     )
-    from proctor.construction.pipeline.events import EventsStage
-    from proctor.construction.pipeline.finish import (
+    from proctor_build.pipeline.events import EventsStage
+    from proctor_build.pipeline.finish import (
         ExportStage,
         FilesStage,
         FinalQuestion,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         reviewed_by,
         unit_file,
     )
-    from proctor.construction.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
-    from proctor.construction.pipeline.questions import (
+    from proctor_build.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
+    from proctor_build.pipeline.questions import (
         FORBIDDEN,
         KEY_STANDS_OUT,
         BrokenRule,
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
         broken_rule,
         stands_out,
     )
-    from proctor.construction.pipeline.readback import DATASHEET, ExportedBenchmark, ExportedItem, simulated_there
-    from proctor.construction.pipeline.records import (
+    from proctor_build.pipeline.readback import DATASHEET, ExportedBenchmark, ExportedItem
+    from proctor_build.pipeline.records import (
         Call,
         DraftQuestion,
         FromSource,
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
         Timed,
         Word,
     )
-    from proctor.construction.pipeline.review import ReviewStage, question_version
-    from proctor.construction.pipeline.rework import RepairStage
-    from proctor.construction.pipeline.runner import (
+    from proctor_build.pipeline.review import ReviewStage, question_version
+    from proctor_build.pipeline.rework import RepairStage
+    from proctor_build.pipeline.runner import (
         PROJECT_KINDS,
         Folder,
         ProjectKind,
@@ -76,8 +76,8 @@ if TYPE_CHECKING:
         stages_of,
         units_of,
     )
-    from proctor.construction.pipeline.screening import ScreenSettings, ScreenStage, as_item, flagged_by_chance
-    from proctor.construction.pipeline.speech import (
+    from proctor_build.pipeline.screening import ScreenSettings, ScreenStage, as_item, flagged_by_chance
+    from proctor_build.pipeline.speech import (
         STEERING,
         NormaliseStage,
         TranscriptStage,
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         sides_and_numbers,
         video_seconds,
     )
-    from proctor.construction.pipeline.stage import (
+    from proctor_build.pipeline.stage import (
         ALL,
         Made,
         Stage,
@@ -96,8 +96,8 @@ if TYPE_CHECKING:
         Work,
         stage_settings,
     )
-    from proctor.construction.pipeline.stage_files import StageFiles
-    from proctor.construction.pipeline.status import HistoryStep, first_causes, funnel, history
+    from proctor_build.pipeline.stage_files import StageFiles
+    from proctor_build.pipeline.status import HistoryStep, first_causes, funnel, history
 else:
     export_lazily(__name__)
 

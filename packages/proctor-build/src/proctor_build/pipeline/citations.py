@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from proctor.construction.pipeline.speech import negations
+from proctor_build.pipeline.speech import negations
 
 _LABEL = re.compile(r"(?<![\w'’-])[A-Z](?![\w'’-])")
 _ARTICLE = re.compile(

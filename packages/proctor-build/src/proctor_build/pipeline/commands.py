@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import JsonValue
 
 from proctor import core
-from proctor.construction import pipeline
+from proctor_build import pipeline
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline import HistoryStep, UnitState
-    from proctor.construction.pipeline.status import FunnelRow
+    from proctor_build.pipeline import HistoryStep, UnitState
+    from proctor_build.pipeline.status import FunnelRow
 
 _SOURCES = "sources"
 
@@ -134,7 +134,7 @@ def table(
     if stage == _SOURCES:
         if out is not None or tracks is not None or to is not None:
             raise core.UsageError("The table of sources is sources/decisions.csv. Leave --out, --tracks and --to out.")
-        from proctor.construction.sources.report import check_sources
+        from proctor_build.sources.report import check_sources
 
         return check_sources(folder, steps, apply=apply)
     if apply:

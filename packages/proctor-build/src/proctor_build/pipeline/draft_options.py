@@ -1,4 +1,4 @@
-"""Wrong options of drafts from the right ones of others, by the rules of `proctor.construction.distractors`: candidates that a
+"""Wrong options of drafts from the right ones of others, by the rules of `proctor_build.distractors`: candidates that a
 model adapts, and blocks that remove cues without a model."""
 
 from __future__ import annotations
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from proctor.construction.distractors import Bounds, OptionCosts, read_texts
-from proctor.construction.pipeline.records import DraftQuestion
-from proctor.construction.pipeline.screening import as_item
-from proctor.construction.pipeline.speech import content_words
-from proctor.construction.repair import RepairSettings, repair_items
+from proctor_build.distractors import Bounds, OptionCosts, read_texts
+from proctor_build.pipeline.records import DraftQuestion
+from proctor_build.pipeline.screening import as_item
+from proctor_build.pipeline.speech import content_words
+from proctor_build.repair import RepairSettings, repair_items
 from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, count_of
 from proctor.core.formats import ChoiceFormat, option_letters
 

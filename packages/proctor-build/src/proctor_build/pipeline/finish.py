@@ -18,22 +18,22 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, JsonValue, StringConstraints
 
 from proctor.audits.items import audit_items
-from proctor.construction.balance import deal_options
-from proctor.construction.pipeline.project import Project, SourceVideo
-from proctor.construction.pipeline.readback import (
+from proctor.tracks import deal_options
+from proctor_build.pipeline.project import Project, SourceVideo
+from proctor_build.pipeline.readback import (
     DATASHEET,
     ExportedBenchmark,
     about_export,
     check_read_back,
     write_about,
 )
-from proctor.construction.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
-from proctor.construction.pipeline.review import REJECTED, REVIEW
-from proctor.construction.pipeline.rework import Reworked
-from proctor.construction.pipeline.screening import Screening, as_item, blind_answers
-from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, Work
-from proctor.construction.pipeline.status import first_causes
-from proctor.construction.splits import split_items, split_leaks
+from proctor_build.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
+from proctor_build.pipeline.review import REJECTED, REVIEW
+from proctor_build.pipeline.rework import Reworked
+from proctor_build.pipeline.screening import Screening, as_item, blind_answers
+from proctor_build.pipeline.stage import ALL, Made, Stage, StageSettings, Work
+from proctor_build.pipeline.status import first_causes
+from proctor.audits import split_items, split_leaks
 from proctor.core import (
     DASH,
     InputError,

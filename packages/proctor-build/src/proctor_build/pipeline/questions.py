@@ -13,11 +13,11 @@ from typing import ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
-from proctor.construction.pipeline.speech import content_words, sides_and_numbers
-from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work, chosen_template, stage_settings
-from proctor.construction.pipeline.subtitles import spoken_words
+from proctor_build.pipeline.project import Project
+from proctor_build.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
+from proctor_build.pipeline.speech import content_words, sides_and_numbers
+from proctor_build.pipeline.stage import Asker, Made, Stage, StageSettings, Work, chosen_template, stage_settings
+from proctor_build.pipeline.subtitles import spoken_words
 from proctor.core import collapse_spaces, count_of
 
 M = TypeVar("M", bound=BaseModel)

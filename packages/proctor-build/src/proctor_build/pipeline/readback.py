@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.construction.pipeline.project import Project, SourceVideo
+from proctor_build.pipeline.project import Project, SourceVideo
+from proctor.tracks import simulated_there
 from proctor.core import (
     ABOUT,
     BENCHMARKS,
@@ -89,13 +90,6 @@ def is_simulated(project: Project, source: SourceVideo) -> bool:
     if source.provenance.casefold().startswith("simulated"):
         return True
     return simulated_there((project.folder / source.video).resolve().parent)
-
-
-def simulated_there(folder: Path) -> bool:
-    """Whether the simulator wrote the folder, or the one it lies in."""
-    manifests = [place / "manifest.json" for place in (folder, folder.parent)]
-    known = [read_json(manifest, "a manifest") for manifest in manifests if manifest.is_file()]
-    return any(isinstance(one, dict) and one.get("simulated") is True for one in known)
 
 
 def write_about(about: AboutFiles, folder: Path) -> None:

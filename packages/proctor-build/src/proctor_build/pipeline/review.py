@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from proctor.construction.pipeline.consensus import (
+from proctor_build.pipeline.consensus import (
     ConsensusLine,
     ConsensusSettings,
     ReviewedBody,
@@ -17,11 +17,11 @@ from proctor.construction.pipeline.consensus import (
     read_consensus,
     settled_lines,
 )
-from proctor.construction.pipeline.questions import KEY_STANDS_OUT, QuestionsSettings, broken_rule, stands_out
-from proctor.construction.pipeline.records import DraftQuestion, ProcedureEvent, Refused
-from proctor.construction.pipeline.rework import Reworked
-from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
-from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, Work, stage_settings
+from proctor_build.pipeline.questions import KEY_STANDS_OUT, QuestionsSettings, broken_rule, stands_out
+from proctor_build.pipeline.records import DraftQuestion, ProcedureEvent, Refused
+from proctor_build.pipeline.rework import Reworked
+from proctor_build.pipeline.screening import Screening, ScreenSettings, screen
+from proctor_build.pipeline.stage import PROMPTS, Made, Stage, Work, stage_settings
 from proctor.core import Region, collapse_spaces, content_hash, count_of
 from proctor.core.formats import MOST_OPTIONS
 

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.draft_options import candidates, in_blocks, too_like
-from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.questions import (
+from proctor_build.pipeline.draft_options import candidates, in_blocks, too_like
+from proctor_build.pipeline.project import Project
+from proctor_build.pipeline.questions import (
     KEY_STANDS_OUT,
     EventLog,
     Planned,
@@ -23,9 +23,9 @@ from proctor.construction.pipeline.questions import (
     stands_out,
     valid,
 )
-from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
-from proctor.construction.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
-from proctor.construction.pipeline.stage import (
+from proctor_build.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
+from proctor_build.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
+from proctor_build.pipeline.stage import (
     PROMPTS,
     Asker,
     Made,

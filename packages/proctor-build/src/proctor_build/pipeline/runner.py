@@ -16,9 +16,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from proctor.construction.pipeline.project import SETTINGS_FILE, Project
-from proctor.construction.pipeline.records import Record, UnitFile
-from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
+from proctor_build.pipeline.project import SETTINGS_FILE, Project
+from proctor_build.pipeline.records import Record, UnitFile
+from proctor_build.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
 from proctor.core import (
     FrozenModel,
     InfrastructureError,

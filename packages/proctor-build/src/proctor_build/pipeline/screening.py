@@ -9,8 +9,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from proctor.audits.items import audit_items
-from proctor.construction.pipeline.records import Call, DraftQuestion, Record, Refused
-from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
+from proctor_build.pipeline.records import Call, DraftQuestion, Record, Refused
+from proctor_build.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor.core import (
     OPTION_POOL,
     Answer,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from proctor.construction.pipeline.project import Project, SourceVideo, check_inside
-from proctor.construction.pipeline.records import Call, Record, Refused, UnitFile
+from proctor_build.pipeline.project import Project, SourceVideo, check_inside
+from proctor_build.pipeline.records import Call, Record, Refused, UnitFile
 from proctor.core import (
     Frame,
     FrozenModel,
@@ -32,7 +32,7 @@ from proctor.models import load_prompt
 if TYPE_CHECKING:
     import numpy as np
 
-    from proctor.construction.annotation import Annotation
+    from proctor.tracks import Annotation
 
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=FrozenModel)

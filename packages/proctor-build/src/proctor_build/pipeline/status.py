@@ -10,10 +10,10 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
-from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.records import Refused, UnitFile
-from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
-from proctor.construction.pipeline.stage import ALL
+from proctor_build.pipeline.project import Project
+from proctor_build.pipeline.records import Refused, UnitFile
+from proctor_build.pipeline.runner import Folder, reads_from, stages_of, units_of
+from proctor_build.pipeline.stage import ALL
 from proctor.core import InputError, Usage, count_of
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor.construction.pipeline.records import Word
+from proctor_build.pipeline.records import Word
 from proctor.core import InputError, input_text, tokens
 
 MOST_CUES = 100_000

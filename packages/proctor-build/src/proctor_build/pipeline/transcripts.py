@@ -21,9 +21,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
-from proctor.construction.pipeline.stage import WaitingError, Work
-from proctor.construction.pipeline.subtitles import (
+from proctor_build.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
+from proctor_build.pipeline.stage import WaitingError, Work
+from proctor_build.pipeline.subtitles import (
     MOST_CHARS,
     MOST_CUES,
     Cue,

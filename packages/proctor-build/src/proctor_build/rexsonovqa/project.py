@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.construction import pipeline
-from proctor.construction.sources import SourcesStage
+from proctor_build import pipeline
+from proctor_build.sources import SourcesStage
 from proctor.core import OPTION_POOL, Region, write_whole
 from proctor.core.formats import option_letters
-from proctor.tasks.rexsonovqa.native import KINDS, METADATA, item_id
+from proctor.tasks.rexsonovqa import KINDS, METADATA, item_id
 
 TYPES = (
     pipeline.QuestionType(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.sources.stage import SourcesStage
+    from proctor_build.sources.stage import SourcesStage
 else:
     export_lazily(__name__)
 

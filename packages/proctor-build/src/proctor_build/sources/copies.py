@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.construction.pipeline import Project, SourceVideo
-from proctor.construction.sources.outside import OutsideFinder
-from proctor.construction.sources.proposals import Decision
-from proctor.construction.sources.stage import DECISIONS, SourceRecord, source_settings
+from proctor_build.pipeline import Project, SourceVideo
+from proctor_build.sources.outside import OutsideFinder
+from proctor_build.sources.proposals import Decision
+from proctor_build.sources.stage import DECISIONS, SourceRecord, source_settings
 from proctor.core import InputError, content_hash, count_of, read_model, write_whole
 from proctor.media import Catalogue, RedactedVideo, Redaction, cache_folder, outside_of, redact
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.construction.pipeline import Project, records_of, run_stages
-from proctor.construction.sources.copies import COPIES, MANIFEST, DeidentifiedVideo, deidentify
-from proctor.construction.sources.outside import OutsideFinder
-from proctor.construction.sources.proposals import Decision, merged, read_decisions, write_decisions
-from proctor.construction.sources.stage import (
+from proctor_build.pipeline import Project, records_of, run_stages
+from proctor_build.sources.copies import COPIES, MANIFEST, DeidentifiedVideo, deidentify
+from proctor_build.sources.outside import OutsideFinder
+from proctor_build.sources.proposals import Decision, merged, read_decisions, write_decisions
+from proctor_build.sources.stage import (
     DECISIONS,
     SourceRecord,
     SourcesStage,

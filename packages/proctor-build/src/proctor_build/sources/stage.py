@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 
-from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work, stage_settings
-from proctor.construction.sources.outside import LOOK_SIDE, LOOK_VERSION, OutsideFinder, fit_finder, look_of
-from proctor.construction.sources.proposals import LabelledStretch, Proposal, outside_spans, read_labels, text_proposals
+from proctor_build.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work, stage_settings
+from proctor_build.sources.outside import LOOK_SIDE, LOOK_VERSION, OutsideFinder, fit_finder, look_of
+from proctor_build.sources.proposals import LabelledStretch, Proposal, outside_spans, read_labels, text_proposals
 from proctor.core import (
     InputError,
     Region,

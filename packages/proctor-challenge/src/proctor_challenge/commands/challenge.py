@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from proctor.cli.output import Output, OutputFormat, at_work, print_blocks, print_line, print_note, show, show_steps
-from proctor.cli.tree import show_plugin_report
-from proctor.cli.web import check_extra
+from proctor.cli import Output, OutputFormat, at_work, print_blocks, print_line, print_note, show, show_steps
+from proctor.cli import show_plugin_report
 from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, one_of, shell_word
 from proctor.shell import BenchmarkName, Seed, Track, names_in
 
@@ -28,7 +27,7 @@ ChallengeStore = Annotated[
 
 ExecutorName = Annotated[
     str,
-    Option("podman, docker, or process.", "--executor", metavar="NAME", names=names_in("proctor.containers:EXECUTORS")),
+    Option("podman, docker, or process.", "--executor", metavar="NAME", names=names_in("proctor_challenge.containers:EXECUTORS")),
 ]
 
 
@@ -53,8 +52,7 @@ def new(
 
     Example: proctor challenge new sponges focus --data focus --media videos --pre-evaluation 3 --test 9
     """
-    check_extra("challenge")
-    from proctor.challenges import NewChallenge, new_challenge
+    from proctor_challenge import NewChallenge, new_challenge
 
     plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed, files_only)
     for name, count in new_challenge(folder, plan).items():
@@ -86,8 +84,7 @@ def check(
         return
     if folder is None:
         raise UsageError("DIR is missing. Give the folder with challenge.yaml, or --machine.")
-    check_extra("challenge")
-    from proctor.challenges import check_challenge
+    from proctor_challenge import check_challenge
 
     found = check_challenge(folder)
     ended = count_of(len(found.problems), "problem") if found.problems else "Nothing is wrong."
@@ -96,8 +93,8 @@ def check(
 
 
 def _check_machine(folder: Path | None, gpu: str, executor: str, output: OutputFormat) -> None:
-    from proctor.challenges import examine_machine
-    from proctor.containers import executor_of
+    from proctor_challenge import examine_machine
+    from proctor_challenge.containers import executor_of
 
     if executor == "process":
         raise UsageError("A process has no limits to check. Give --executor podman or docker.")
@@ -129,16 +126,15 @@ def phase(
 
     Example: proctor challenge phase open sponges pre-evaluation
     """
-    check_extra("challenge")
     if action not in _PHASE_ACTIONS:
         raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*_PHASE_ACTIONS], action)}")
     _PHASE_ACTIONS[action](folder, name, store, None if no_oracle else executor)
 
 
 def _open_phase(folder: Path, phase: str, store: str | None, executor: str | None) -> None:
-    from proctor.challenges import Challenge
-    from proctor.challenges import open_phase as opened
-    from proctor.containers import executor_of
+    from proctor_challenge import Challenge
+    from proctor_challenge import open_phase as opened
+    from proctor_challenge.containers import executor_of
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         checked = opened(challenge, phase, None if executor is None else executor_of(executor))
@@ -148,8 +144,8 @@ def _open_phase(folder: Path, phase: str, store: str | None, executor: str | Non
 
 
 def _close_phase(folder: Path, phase: str, store: str | None, _: str | None) -> None:
-    from proctor.challenges import Challenge
-    from proctor.challenges import close_phase as closed
+    from proctor_challenge import Challenge
+    from proctor_challenge import close_phase as closed
 
     with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         closed(challenge, phase)
@@ -157,7 +153,7 @@ def _close_phase(folder: Path, phase: str, store: str | None, _: str | None) -> 
 
 
 def _write_questions(folder: Path, phase: str, _store: str | None, _: str | None) -> None:
-    from proctor.challenges import write_public_questions
+    from proctor_challenge import write_public_questions
 
     place, count = write_public_questions(folder, phase)
     print_line(f"{place}: {count_of(count, 'question')} without references")
@@ -178,10 +174,9 @@ Audience = Annotated[Literal["public", "participant", "organiser"], Option("The 
 
 def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
     """Run a whole simulated challenge in a new folder: `proctor demo --challenge`."""
-    check_extra("challenge")
     if videos < _FEWEST_VIDEOS:
         raise UsageError(f"--videos {videos} is too few for a challenge: give at least {_FEWEST_VIDEOS}.")
-    from proctor.challenges import NewChallenge, demonstrate
+    from proctor_challenge import NewChallenge, demonstrate
 
     started, made = time.monotonic(), out / "procedures"
     COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
@@ -221,7 +216,6 @@ def status(
 
     Example: proctor challenge status sponges pre-evaluation --out boards.html
     """
-    check_extra("challenge")
     if not phase and (prizes or out is not None or audience != "public"):
         raise UsageError("PHASE is missing. Example: proctor challenge status sponges test --prizes")
     if not phase:
@@ -233,7 +227,7 @@ def status(
 
 
 def _show_phases(folder: Path, store: str | None, output: OutputFormat) -> None:
-    from proctor.challenges import Challenge, phase_rows, status_tables
+    from proctor_challenge import Challenge, phase_rows, status_tables
 
     with (
         closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge,
@@ -251,7 +245,7 @@ def show_boards(
     folder: Path, phase: str, out: Path | None, audience: Any, store: str | None, output: OutputFormat
 ) -> None:
     """Print the boards of a phase, and write them as a page if there is a file for it."""
-    from proctor.challenges import Challenge, board_lines, board_tables, seen_boards, write_boards
+    from proctor_challenge import Challenge, board_lines, board_tables, seen_boards, write_boards
 
     with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         content = seen_boards(challenge, phase, audience)
@@ -268,7 +262,7 @@ def show_boards(
 
 
 def _show_prizes(folder: Path, phase: str, store: str | None, output: OutputFormat) -> None:
-    from proctor.challenges import Challenge, prize_tables, prizes_of
+    from proctor_challenge import Challenge, prize_tables, prizes_of
 
     with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         content = prizes_of(challenge, phase)
@@ -298,8 +292,7 @@ def submit(
 
     Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
     """
-    check_extra("challenge")
-    from proctor.challenges import Challenge, submission_rows, submit_file
+    from proctor_challenge import Challenge, submission_rows, submit_file
 
     with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         number, problems = submit_file(challenge, phase, team, file, again=again)
@@ -324,7 +317,7 @@ def pack(
             "codabench or grand-challenge.",
             metavar="PLATFORM",
             argument=True,
-            names=names_in("proctor.challenges:PLATFORMS"),
+            names=names_in("proctor_challenge:PLATFORMS"),
         ),
     ],
     folder: Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)],
@@ -340,7 +333,7 @@ def pack(
 
     Example: proctor challenge pack codabench my-challenge --check
     """
-    from proctor.challenges import PLATFORMS, check_pack, pack_folder, write_pack
+    from proctor_challenge import PLATFORMS, check_pack, pack_folder, write_pack
 
     if platform not in PLATFORMS:
         raise UsageError(f"PLATFORM {platform!r} is unknown: choose {one_of(PLATFORMS, platform)}")
@@ -386,9 +379,9 @@ def try_image(
 
     Example: proctor challenge try my-algorithm my-challenge --limit 20
     """
-    from proctor.challenges import Trial
-    from proctor.challenges import try_image as tried
-    from proctor.containers import executor_of
+    from proctor_challenge import Trial
+    from proctor_challenge import try_image as tried
+    from proctor_challenge.containers import executor_of
 
     trial = Trial(folder, phase, benchmark, track, media, limit, seed, gpu or None)
     with at_work("asking"):

@@ -7,20 +7,18 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.cli.challenge import ChallengeFolder, ChallengeStore
-from proctor.cli.output import Output, OutputFormat, print_json, print_line, show
-from proctor.cli.web import check_extra
+from proctor_challenge.commands.challenge import ChallengeFolder, ChallengeStore
+from proctor.cli import Output, OutputFormat, print_json, print_line, show
 from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
 from proctor.shell import names_in
 
 if TYPE_CHECKING:
-    from proctor.challenges import Challenge
+    from proctor_challenge import Challenge
 
 
 @contextmanager
 def _opened(folder: Path, store: str | None, *, create: bool = False) -> Iterator[Challenge]:
-    check_extra("challenge")
-    from proctor.challenges import Challenge
+    from proctor_challenge import Challenge
 
     with closing(Challenge.open(folder, "organiser", store=store, create=create)) as challenge:
         yield challenge
@@ -37,7 +35,7 @@ def _show_rows(rows: Sequence[Mapping[str, Any]], title: str, names: Sequence[st
 
 def _list_teams(folder: Path, store: str | None, output: OutputFormat) -> None:
     with _opened(folder, store) as challenge, challenge.reading() as connection:
-        from proctor.challenges import team_rows
+        from proctor_challenge import team_rows
 
         rows = team_rows(connection, challenge)
     names = ("name", "country", "members", "eligible", "listed", "submissions", "results", "passed", "described")
@@ -55,7 +53,7 @@ _DESCRIPTIONS = {
 
 
 def _team_actions() -> list[str]:
-    return ["list", *names_in("proctor.challenges:TEAM_ACTIONS")(), *_DESCRIPTIONS]
+    return ["list", *names_in("proctor_challenge:TEAM_ACTIONS")(), *_DESCRIPTIONS]
 
 
 def team(
@@ -102,7 +100,7 @@ def team(
     if not name:
         raise UsageError('TEAM is missing. Example: proctor challenge team withdraw sponges "Hand Surgeons"')
     with _opened(folder, store, create=action == "add") as challenge:
-        from proctor.challenges import TeamChange, change_description, change_team
+        from proctor_challenge import TeamChange, change_description, change_team
 
         if action in _DESCRIPTIONS:
             if not phase:
@@ -115,7 +113,7 @@ def team(
 
 def _list_submissions(folder: Path, phase: str, team: str, state: str, store: str | None, output: OutputFormat) -> None:
     with _opened(folder, store) as challenge, challenge.reading() as connection:
-        from proctor.challenges import submission_rows
+        from proctor_challenge import submission_rows
 
         rows = submission_rows(connection, challenge, phase, team, state)
     names = ("submission", "phase", "kind", "state", "reason", "wrong", "submitted")
@@ -124,7 +122,7 @@ def _list_submissions(folder: Path, phase: str, team: str, state: str, store: st
 
 
 def _submission_actions() -> list[str]:
-    return ["list", *names_in("proctor.challenges:SUBMISSION_ACTIONS")(), "receipt", "rescore"]
+    return ["list", *names_in("proctor_challenge:SUBMISSION_ACTIONS")(), "receipt", "rescore"]
 
 
 def submission(
@@ -173,14 +171,14 @@ def submission(
         _receipt(folder, phase, name, out, store)
     else:
         with _opened(folder, store) as challenge:
-            from proctor.challenges import change_submission
+            from proctor_challenge import change_submission
 
             print_line(change_submission(challenge, action, phase, name, why))
 
 
 def _receipt(folder: Path, phase: str, name: str, out: Path | None, store: str | None) -> None:
     with _opened(folder, store) as challenge:
-        from proctor.challenges import signed_receipt
+        from proctor_challenge import signed_receipt
 
         found = signed_receipt(challenge, phase, name)
     if out is None:
@@ -193,8 +191,7 @@ def _receipt(folder: Path, phase: str, name: str, out: Path | None, store: str |
 
 
 def _rescore(folder: Path, why: str, store: str | None) -> None:
-    check_extra("challenge")
-    from proctor.challenges import rerun
+    from proctor_challenge import rerun
 
     if not why:
         raise UsageError("--why is missing. Give the reason, for the record.")

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.containers.doctor import MachineCheck, examine
-    from proctor.containers.executor_choice import executor_of
-    from proctor.containers.executors import EXECUTORS, BoxError, BoxLimits, Executor
-    from proctor.containers.images import CHEAT_ORACLE, image_digest, program_image
-    from proctor.containers.podman import PodmanExecutor
-    from proctor.containers.process import ProcessExecutor
-    from proctor.containers.system import BoxedSystem, BoxReport, question_fields
+    from proctor_challenge.containers.doctor import MachineCheck, examine
+    from proctor_challenge.containers.executor_choice import executor_of
+    from proctor_challenge.containers.executors import EXECUTORS, BoxError, BoxLimits, Executor
+    from proctor_challenge.containers.images import CHEAT_ORACLE, image_digest, program_image
+    from proctor_challenge.containers.podman import PodmanExecutor
+    from proctor_challenge.containers.process import ProcessExecutor
+    from proctor_challenge.containers.system import BoxedSystem, BoxReport, question_fields
 else:
     export_lazily(__name__)
 

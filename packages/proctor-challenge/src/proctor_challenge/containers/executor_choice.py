@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 
-from proctor.containers.executors import EXECUTORS, Executor
-from proctor.containers.podman import PodmanExecutor
-from proctor.containers.process import ProcessExecutor
+from proctor_challenge.containers.executors import EXECUTORS, Executor
+from proctor_challenge.containers.podman import PodmanExecutor
+from proctor_challenge.containers.process import ProcessExecutor
 from proctor.core import ConfigurationError, UsageError
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from proctor.containers.executors import BoxError, StartedBox
+from proctor_challenge.containers.executors import BoxError, StartedBox
 from proctor.core import JsonError, SystemFaultError, load_json, missing_extra
 
 try:

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.containers.executors import Executor, base_folder
+from proctor_challenge.containers.executors import Executor, base_folder
 from proctor.core import ConfigurationError, InfrastructureError, InputError, parse_json
 
 MOST_BYTES = 64 * 2**30

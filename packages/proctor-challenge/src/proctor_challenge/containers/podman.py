@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from proctor.containers.executors import (
+from proctor_challenge.containers.executors import (
     SOCKET,
     BoxEnd,
     BoxError,
@@ -33,7 +33,7 @@ from proctor.containers.executors import (
     remove_orphans,
     same_label,
 )
-from proctor.containers.images import ImageStore, engine, last_line, succeeded
+from proctor_challenge.containers.images import ImageStore, engine, last_line, succeeded
 from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
 
 ARGUMENTS = "PROCTOR_PODMAN_ARGS"

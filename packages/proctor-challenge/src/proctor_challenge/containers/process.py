@@ -12,7 +12,7 @@ import socket
 import sys
 from pathlib import Path
 
-from proctor.containers.executors import (
+from proctor_challenge.containers.executors import (
     SOCKET,
     BoxEnd,
     BoxFolder,

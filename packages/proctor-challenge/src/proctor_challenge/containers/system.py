@@ -16,8 +16,8 @@ from typing import Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
-from proctor.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
+from proctor_challenge.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
+from proctor_challenge.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
 from proctor.core import Answer, ConfigurationError, FrozenModel, Item, Status, View, aside
 from proctor.media import PlaysSounds, ShowsFiles
 

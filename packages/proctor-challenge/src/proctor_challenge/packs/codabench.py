@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 import proctor
-from proctor.challenges.packs.parts import (
+from proctor_challenge.packs.parts import (
     PackSummary,
     PhaseSource,
     checked_image,
@@ -27,8 +27,8 @@ from proctor.challenges.packs.parts import (
     write_starting_kit,
     zipped,
 )
-from proctor.challenges.packs.programs import MAX_KEY, PackFigure
-from proctor.challenges.settings import ChallengeSettings
+from proctor_challenge.packs.programs import MAX_KEY, PackFigure
+from proctor_challenge.settings import ChallengeSettings
 from proctor.core import InputError, count_of, input_text, whole_folder
 
 BUNDLE = "bundle.zip"
@@ -41,7 +41,7 @@ _SCORE = """\
 
 import sys
 
-from proctor.challenges.packs.programs import run_scorer, score_codabench
+from proctor_challenge.packs.programs import run_scorer, score_codabench
 
 run_scorer(score_codabench, *sys.argv[1:])
 """

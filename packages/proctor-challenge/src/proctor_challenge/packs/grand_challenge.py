@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import proctor
-from proctor.challenges.packs.parts import (
+from proctor_challenge.packs.parts import (
     PackSummary,
     PhaseSource,
     checked_image,
@@ -29,9 +29,9 @@ from proctor.challenges.packs.parts import (
     template_text,
     write_installation,
 )
-from proctor.challenges.packs.programs import IDS_FILE, PackFigure, PhaseSockets, sockets_of
-from proctor.challenges.settings import ChallengeSettings
-from proctor.containers import question_fields
+from proctor_challenge.packs.programs import IDS_FILE, PackFigure, PhaseSockets, sockets_of
+from proctor_challenge.settings import ChallengeSettings
+from proctor_challenge.containers import question_fields
 from proctor.core import InputError, Item, VideoClip, count_of, whole_folder
 from proctor.media import MediaLibrary, ShowsFiles, view
 
@@ -47,7 +47,7 @@ _EVALUATE = """\
 
 import sys
 
-from proctor.challenges.packs.programs import evaluate_grand_challenge, run_scorer
+from proctor_challenge.packs.programs import evaluate_grand_challenge, run_scorer
 
 run_scorer(evaluate_grand_challenge, *sys.argv[1:])
 """

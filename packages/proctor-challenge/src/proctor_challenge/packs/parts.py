@@ -22,9 +22,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import proctor
 from proctor.api import export, run
-from proctor.challenges.challenge import SealedPart
-from proctor.challenges.folder import handed_out_problems
-from proctor.challenges.packs.programs import (
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.folder import handed_out_problems
+from proctor_challenge.packs.programs import (
     PART_FILE,
     RATINGS_FILE,
     PackedPart,
@@ -33,7 +33,7 @@ from proctor.challenges.packs.programs import (
     figures_of,
     packed_hash,
 )
-from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
+from proctor_challenge.settings import SEALED, ChallengeSettings, Kind, Phase
 from proctor.core import (
     RATING_READERS,
     SUBMISSION_WRITERS,

@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from proctor import core
 from proctor.api import audit, import_answers, results
-from proctor.challenges.admission import checked_submission
-from proctor.challenges.challenge import SealedPart
-from proctor.challenges.scoring import Entrant, score_entrant
-from proctor.challenges.settings import ChallengeSettings, Phase
+from proctor_challenge.admission import checked_submission
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.scoring import Entrant, score_entrant
+from proctor_challenge.settings import ChallengeSettings, Phase
 from proctor.runs import parsed_answer
 from proctor.shell import import_single
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.challenges.pages.site import challenge_accounts, open_challenge
+    from proctor_challenge.pages.site import challenge_accounts, open_challenge
 else:
     export_lazily(__name__)
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 from fastapi import Depends, Form, HTTPException, Path, Request
 from sqlalchemy import RowMapping
 
-from proctor.challenges.board_pages import Visitor
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.membership import team_of
-from proctor.challenges.settings import Phase
-from proctor.web import Visitor as Account
-from proctor.web import current, require, site_of, visitor_of
+from proctor_challenge.board_pages import Visitor
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.membership import team_of
+from proctor_challenge.settings import Phase
+from proctor_web import Visitor as Account
+from proctor_web import current, require, site_of, visitor_of
 
 if TYPE_CHECKING:
-    from proctor.challenges.pages.site import ChallengeSite
+    from proctor_challenge.pages.site import ChallengeSite
 
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 PhaseName = Annotated[str, Path(max_length=80, pattern=r"^[\w.-]+$")]

@@ -9,22 +9,22 @@ from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.descriptions import (
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.descriptions import (
     DescriptionEntry,
     DescriptionError,
     description_file,
     keep_description,
     kind_of_description,
 )
-from proctor.challenges.pages.access import Anybody, KnownPhase, LoggedIn, Number, Participant, Viewer, challenge_of
-from proctor.challenges.pages.desk import OccupiedError, UploadDesk
-from proctor.challenges.pages.phases import SPARE_BYTES, fault_of, phase_response
-from proctor.challenges.prizes import prize_table
-from proctor.challenges.schema import descriptions
-from proctor.challenges.settings import Phase
+from proctor_challenge.pages.access import Anybody, KnownPhase, LoggedIn, Number, Participant, Viewer, challenge_of
+from proctor_challenge.pages.desk import OccupiedError, UploadDesk
+from proctor_challenge.pages.phases import SPARE_BYTES, fault_of, phase_response
+from proctor_challenge.prizes import prize_table
+from proctor_challenge.schema import descriptions
+from proctor_challenge.settings import Phase
 from proctor.core import InputError
-from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
+from proctor_web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
 

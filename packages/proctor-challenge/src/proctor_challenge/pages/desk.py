@@ -15,10 +15,10 @@ from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.submissions import renew_check
-from proctor.challenges.uploads import RENEWED_S, check_received, settle_checked
-from proctor.web import BusyError, WriterGate
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.submissions import renew_check
+from proctor_challenge.uploads import RENEWED_S, check_received, settle_checked
+from proctor_web import BusyError, WriterGate
 
 CONCURRENT_CHECKS = 2
 """The number of checks at once in a process."""

@@ -14,16 +14,16 @@ from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from proctor.challenges.board_charts import BoardText, board_chart, in_order
-from proctor.challenges.board_pages import passed_gate, visible_boards
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.descriptions import description_of
-from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
-from proctor.challenges.pages.desk import OccupiedError, UploadDesk
-from proctor.challenges.prizes import prize_table
-from proctor.challenges.settings import SEALED, Kind, Phase, size_of
-from proctor.challenges.states import PhaseState, phase_state, was_open
-from proctor.challenges.submissions import (
+from proctor_challenge.board_charts import BoardText, board_chart, in_order
+from proctor_challenge.board_pages import passed_gate, visible_boards
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.descriptions import description_of
+from proctor_challenge.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
+from proctor_challenge.pages.desk import OccupiedError, UploadDesk
+from proctor_challenge.prizes import prize_table
+from proctor_challenge.settings import SEALED, Kind, Phase, size_of
+from proctor_challenge.states import PhaseState, phase_state, was_open
+from proctor_challenge.submissions import (
     HandIn,
     HandInError,
     IdenticalError,
@@ -32,9 +32,9 @@ from proctor.challenges.submissions import (
     submissions_of,
     uploads_left,
 )
-from proctor.challenges.uploads import keep_upload, suffix_of, upload_size
+from proctor_challenge.uploads import keep_upload, suffix_of, upload_size
 from proctor.reports import chart_html
-from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
+from proctor_web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING
 
-from proctor.challenges.challenge import Challenge, challenge_store
-from proctor.challenges.settings import CHALLENGE_FILE, read_challenge, size_of
-from proctor.challenges.uploads import upload_size
-from proctor.web import AccountsPlace, Listening, Site, remove_unfinished, signing_key
+from proctor_challenge.challenge import Challenge, challenge_store
+from proctor_challenge.settings import CHALLENGE_FILE, read_challenge, size_of
+from proctor_challenge.uploads import upload_size
+from proctor_web import AccountsPlace, Listening, Site, remove_unfinished, signing_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -59,8 +59,8 @@ class ChallengeSite(Site):
         """Adds the pages of this folder."""
         from fastapi.staticfiles import StaticFiles
 
-        from proctor.challenges.pages import awards, organisers, phases, team
-        from proctor.challenges.pages.desk import UploadDesk
+        from proctor_challenge.pages import awards, organisers, phases, team
+        from proctor_challenge.pages.desk import UploadDesk
 
         app.state.desk = UploadDesk(self.challenge, app.state.gate)
         for module in (organisers, awards, phases, team):

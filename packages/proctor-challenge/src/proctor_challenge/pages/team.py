@@ -9,19 +9,19 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection, RowMapping, select
 
-from proctor.challenges.board_pages import Visitor, may_see, shown_figures
-from proctor.challenges.boards import Figures
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.membership import TeamError, end_membership, join_team, members_of, new_join_secret, team_of
-from proctor.challenges.pages.access import Line, LoggedIn, Number, Participant, Viewer, challenge_of
-from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
-from proctor.challenges.schema import events, results, submissions, teams
-from proctor.challenges.states import RULES, SubmissionState
-from proctor.challenges.submissions import StaleError, quota_left, submissions_of
-from proctor.challenges.teams import TeamEntry, register_team, withdraw_team
-from proctor.challenges.uploads import cancel_upload
+from proctor_challenge.board_pages import Visitor, may_see, shown_figures
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.membership import TeamError, end_membership, join_team, members_of, new_join_secret, team_of
+from proctor_challenge.pages.access import Line, LoggedIn, Number, Participant, Viewer, challenge_of
+from proctor_challenge.receipts import SignedReceipt, public_key, receipt_of
+from proctor_challenge.schema import events, results, submissions, teams
+from proctor_challenge.states import RULES, SubmissionState
+from proctor_challenge.submissions import StaleError, quota_left, submissions_of
+from proctor_challenge.teams import TeamEntry, register_team, withdraw_team
+from proctor_challenge.uploads import cancel_upload
 from proctor.core import InputError, input_text
-from proctor.web import account_names, page
+from proctor_web import account_names, page
 
 router = APIRouter()
 

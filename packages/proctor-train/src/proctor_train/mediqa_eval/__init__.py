@@ -5,7 +5,7 @@
 dimensions of any benchmark that has them; `proctor.judges` holds what is common to all judges that ask a model.
 
 A trainer stands beside its judge (`classifier.training`, `pipeline_fit`), since it writes what the judge reads, and
-`proctor.training`, which is below the tasks, keeps what all trainings share: held-out encounters, run folders, and
+`proctor_train`, which is below the tasks, keeps what all trainings share: held-out encounters, run folders, and
 fine-tuning. `proctor.api` calls them for `proctor judge fit`, `judge compare` and `train classifier-judge`.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.tasks.mediqa_eval.methods.pipeline import SignalReader
-    from proctor.tasks.mediqa_eval.methods.pipeline_fit import fit_pipeline
+    from proctor_train.mediqa_eval.pipeline import SignalReader
+    from proctor_train.mediqa_eval.pipeline_fit import fit_pipeline
 else:
     export_lazily(__name__)
 

@@ -57,9 +57,9 @@ from proctor.judges.dimensions import (
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.metrics.text import Encoder
 from proctor.models import Agent, AgentLimits, AgentReply, AgentTool, ModelClient, MultimodalEncoder, ToolResult
-from proctor.tasks.mediqa_eval.methods import PROMPTS
-from proctor.tasks.mediqa_eval.methods.embedded import EmbeddedJudge
-from proctor.tasks.mediqa_eval.methods.pipeline import CombinedJudge, PipelineOptions, SignalReader, read_pipeline
+from proctor_train.mediqa_eval import PROMPTS
+from proctor_train.mediqa_eval.embedded import EmbeddedJudge
+from proctor_train.mediqa_eval.pipeline import CombinedJudge, PipelineOptions, SignalReader, read_pipeline
 
 _MIN_SHARE, _SIDE = 0.05, 768
 _QUALITY = MediaSettings(max_side=_SIDE, quality=90)

@@ -44,9 +44,9 @@ from proctor.judges.dimensions import (
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, tokens
 from proctor.models import MultimodalEncoder, weights_hash
 from proctor.stats import Floats
-from proctor.tasks.mediqa_eval.methods import PROMPTS
-from proctor.tasks.mediqa_eval.methods.embedded.measures import TextVectors
-from proctor.tasks.mediqa_eval.methods.embedded.sentences import sentences
+from proctor_train.mediqa_eval import PROMPTS
+from proctor_train.mediqa_eval.embedded.measures import TextVectors
+from proctor_train.mediqa_eval.embedded.sentences import sentences
 
 LONGEST = 400
 """The number of words (characters in a script without spaces) at the start of a text that are searched for phrases."""

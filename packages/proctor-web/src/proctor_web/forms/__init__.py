@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.core import InputError, one_of
-from proctor.web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
-from proctor.web.forms.marks import ORDER, BoxesForm, ChoiceBody, ChoiceForm, MomentsForm, OrderForm, PresenceForm
-from proctor.web.forms.rationale import AS_RECORDED, SENTENCES, WHOLE_ORDER, RationaleBody, RationaleForm
-from proctor.web.forms.texts import (
+from proctor_web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
+from proctor_web.forms.marks import ORDER, BoxesForm, ChoiceBody, ChoiceForm, MomentsForm, OrderForm, PresenceForm
+from proctor_web.forms.rationale import AS_RECORDED, SENTENCES, WHOLE_ORDER, RationaleBody, RationaleForm
+from proctor_web.forms.texts import (
     CHECKS,
     PairwiseBody,
     PairwiseForm,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from proctor.core import InputError
-from proctor.web.forms.base import (
+from proctor_web.forms.base import (
     BoxAt,
     Form,
     FormModel,

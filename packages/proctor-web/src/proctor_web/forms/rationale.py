@@ -8,10 +8,10 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.construction.pipeline import mentioned, told_order
+from proctor_build.pipeline import mentioned, told_order
 from proctor.core import content_hash
-from proctor.web.forms.base import Form, FormModel, Label, Line, Passage, ReadingValues, check_known, yes
-from proctor.web.forms.marks import ORDER, OrderFrame
+from proctor_web.forms.base import Form, FormModel, Label, Line, Passage, ReadingValues, check_known, yes
+from proctor_web.forms.marks import ORDER, OrderFrame
 
 SENTENCES = "sentences"
 """The dimension of verdicts on sentences."""

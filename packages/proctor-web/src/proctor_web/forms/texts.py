@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import InputError, content_hash
 from proctor.core.formats import MOST_OPTIONS
-from proctor.web.forms.base import (
+from proctor_web.forms.base import (
     MOST_SECONDS,
     Form,
     FormModel,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Form, Path
 
-from proctor.web.sessions import Visitor, require, visitor_of
+from proctor_web.sessions import Visitor, require, visitor_of
 
 # What can be no id or name is answered with 404 and never reaches the database.
 RowId = Annotated[int, Path(ge=1, le=2**31 - 1)]

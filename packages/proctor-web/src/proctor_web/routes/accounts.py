@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, RowMapping, select, update
 
 from proctor.core import InputError
-from proctor.web.accounts import (
+from proctor_web.accounts import (
     Changed,
     account_name,
     add_account,
@@ -23,10 +23,10 @@ from proctor.web.accounts import (
     set_role,
     take_up,
 )
-from proctor.web.pages import confirm, language_of, page
-from proctor.web.routes import OptionalVisitor, Organiser, RowId, Text
-from proctor.web.schema import accounts, trail
-from proctor.web.sessions import (
+from proctor_web.pages import confirm, language_of, page
+from proctor_web.routes import OptionalVisitor, Organiser, RowId, Text
+from proctor_web.schema import accounts, trail
+from proctor_web.sessions import (
     Visitor,
     begin_attempt,
     current,
@@ -37,8 +37,8 @@ from proctor.web.sessions import (
     site_of,
     start_session,
 )
-from proctor.web.strings import languages
-from proctor.web.trail import person_subject, record, shown_entries
+from proctor_web.strings import languages
+from proctor_web.trail import person_subject, record, shown_entries
 
 router = APIRouter()
 

@@ -17,12 +17,12 @@ from sqlalchemy import select
 
 from proctor.core import Image, InputError, Media, VideoClip
 from proctor.media import MediaLibrary
-from proctor.web.forms import Form, form_named
-from proctor.web.progress import read_version
-from proctor.web.routes import RowId
-from proctor.web.schema import assignments, studies, study_items, versions
-from proctor.web.sessions import current, site_of
-from proctor.web.video import ItemMedia, ShownItem
+from proctor_web.forms import Form, form_named
+from proctor_web.progress import read_version
+from proctor_web.routes import RowId
+from proctor_web.schema import assignments, studies, study_items, versions
+from proctor_web.sessions import current, site_of
+from proctor_web.video import ItemMedia, ShownItem
 
 T = TypeVar("T")
 

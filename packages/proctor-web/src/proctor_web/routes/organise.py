@@ -12,17 +12,17 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, select
 
 from proctor.core import InputError, JsonError, load_json
-from proctor.web.accounts import people_names
-from proctor.web.agreement import agreement_tables, study_agreement
-from proctor.web.export import ROWS, datasheet_section, write_readings
-from proctor.web.forms import form_named
-from proctor.web.pages import language_of, page
-from proctor.web.progress import all_sealed, read_version, study_progress
-from proctor.web.readings import NotAssignedError, edit_item, settlement
-from proctor.web.routes import Organiser, RowId, StudyName
-from proctor.web.schema import studies, study_items, versions
-from proctor.web.sessions import Visitor, site_of
-from proctor.web.visibility import others_readings
+from proctor_web.accounts import people_names
+from proctor_web.agreement import agreement_tables, study_agreement
+from proctor_web.export import ROWS, datasheet_section, write_readings
+from proctor_web.forms import form_named
+from proctor_web.pages import language_of, page
+from proctor_web.progress import all_sealed, read_version, study_progress
+from proctor_web.readings import NotAssignedError, edit_item, settlement
+from proctor_web.routes import Organiser, RowId, StudyName
+from proctor_web.schema import studies, study_items, versions
+from proctor_web.sessions import Visitor, site_of
+from proctor_web.visibility import others_readings
 
 router = APIRouter()
 

@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from sqlalchemy import Connection
 
 from proctor.core import InputError
-from proctor.web.forms import QuestionText
-from proctor.web.pages import language_of, page
-from proctor.web.progress import my_studies, next_item, place_in_work
-from proctor.web.questions import guessability, write_question
-from proctor.web.readings import (
+from proctor_web.forms import QuestionText
+from proctor_web.pages import language_of, page
+from proctor_web.progress import my_studies, next_item, place_in_work
+from proctor_web.questions import guessability, write_question
+from proctor_web.readings import (
     ConflictError,
     IncompleteError,
     NotAssignedError,
@@ -31,11 +31,11 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.routes import RowId, StudyName
-from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
-from proctor.web.settings import READING_ROLES
-from proctor.web.strings import text
-from proctor.web.visibility import others_readings
+from proctor_web.routes import RowId, StudyName
+from proctor_web.sessions import Visitor, current, require, site_of, visitor_of
+from proctor_web.settings import READING_ROLES
+from proctor_web.strings import text
+from proctor_web.visibility import others_readings
 
 router = APIRouter()
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
         check,
         choose_model,
         choose_model_async,
-        fit_judge,
-        fit_judge_async,
-        judge_agreement,
         judge_grid,
         judge_grid_async,
         load,
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
         score,
         score_async,
         score_predictions,
-        train_answerer,
         verify,
     )
     from proctor.systems import system
@@ -37,8 +33,7 @@ else:
 
 __all__ = [
     "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch",
-    "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
-    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report",
-    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "system", "train_answerer",
-    "validate", "verify",
+    "import_answers", "import_answers_async", "judge", "judge_grid", "judge_grid_async", "leaderboard", "load",
+    "metric", "open_store", "perturb", "perturb_async", "rank", "report", "reproduce", "results", "run",
+    "run_async", "score", "score_async", "score_predictions", "system", "validate", "verify",
 ]  # fmt: skip

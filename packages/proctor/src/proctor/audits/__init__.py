@@ -61,16 +61,18 @@ if TYPE_CHECKING:
         seen_scheme,
     )
     from proctor.audits.report import AuditReport, agreement_rows, leads_json, to_json
+    from proctor.audits.splits import SplitLeak, split_items, split_leaks
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "AGAIN", "ALL", "AS_GIVEN", "KINDS", "OFFICIAL_AUDITS", "PERTURBATIONS", "RATING_FIELDS", "SMALL", "Agreement",
-    "Audit", "AuditReport", "Bias", "Ceiling", "CorrelationSettings", "Key", "LeadRow", "LengthBias", "LengthSlope",
-    "Material", "MetricComparison", "MetricProfile", "MetricRanking", "MetricScores", "OfficialAudit", "Part",
-    "Perturbation", "Power", "PowerPlan", "PowerTable", "ProbedAnswer", "RankedMetric", "Rating", "RatingCell",
-    "RatingCells", "RatingRows", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift", "SystemLevel",
-    "agreement_rows", "audit", "bounds", "compare", "compared_tables", "coverage", "is_rating_table", "language_of",
-    "leading", "leads", "leads_json", "left_out", "lengths", "paired", "power", "profile", "read_metrics",
-    "read_rating_rows", "read_ratings", "read_scores", "recorded_by_system", "scored", "seen_scheme", "to_json",
+    "AGAIN", "ALL", "AS_GIVEN", "KINDS", "OFFICIAL_AUDITS", "PERTURBATIONS", "RATING_FIELDS", "SMALL",
+    "Agreement", "Audit", "AuditReport", "Bias", "Ceiling", "CorrelationSettings", "Key", "LeadRow", "LengthBias",
+    "LengthSlope", "Material", "MetricComparison", "MetricProfile", "MetricRanking", "MetricScores",
+    "OfficialAudit", "Part", "Perturbation", "Power", "PowerPlan", "PowerTable", "ProbedAnswer", "RankedMetric",
+    "Rating", "RatingCell", "RatingCells", "RatingRows", "RatingsTable", "ScoreCalibration", "Sensitivity",
+    "Shift", "SplitLeak", "SystemLevel", "agreement_rows", "audit", "bounds", "compare", "compared_tables",
+    "coverage", "is_rating_table", "language_of", "leading", "leads", "leads_json", "left_out", "lengths",
+    "paired", "power", "profile", "read_metrics", "read_rating_rows", "read_ratings", "read_scores",
+    "recorded_by_system", "scored", "seen_scheme", "split_items", "split_leaks", "to_json",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from importlib import import_module
 from typing import NoReturn
@@ -18,8 +18,19 @@ import typer
 
 from proctor import __version__
 from proctor.cli import STOPPED, STOPPED_EXIT
-from proctor.cli.tree import Program, Version, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
-from proctor.core import ProctorError, UsageError, clean, error_line, package_at_fault
+from proctor.cli.tree import (
+    Program,
+    Version,
+    add,
+    add_line,
+    add_missing,
+    add_plugins,
+    add_top_commands,
+    new_group,
+    plugin_names,
+    spread_settings,
+)
+from proctor.core import ProctorError, UsageError, clean, error_line, missing_commands, package_at_fault
 
 _SYSTEM_ERRORS = {
     errno.ENOSPC,
@@ -94,36 +105,16 @@ TREE = {
     },
     JUDGE: {
         "audit": "score.audit",
-        "judge fit": "judge.fit",
-        "judge compare": "judge.compare",
         "judge perturb": "score.perturb",
         "judge index": "judge.index",
-        "train answerer": "judge.answerer",
-        "train generative-judge": "judge.generative_judge",
-        "train classifier-judge": "judge.classifier_judge",
     },
     BUILD: {
         "new package": "packages.new",
         "items audit": "benchmarks.audit_items",
-        "serve site": "web.site",
-        "serve users": "web.users",
-        "review update": "web.update",
-        "review status": "web.status",
-        "review export": "web.export",
-        "review sheet": "web.sheet",
     },
     CHALLENGE: {
         "validate": "benchmarks.validate",
         "worker": "workers.worker",
-        "challenge new": "challenge.new",
-        "challenge check": "challenge.check",
-        "challenge phase": "challenge.phase",
-        "challenge status": "challenge.status",
-        "challenge submit": "challenge.submit",
-        "challenge submission": "organising.submission",
-        "challenge team": "organising.team",
-        "challenge pack": "challenge.pack",
-        "challenge try": "challenge.try_image",
     },
     STORE: {
         "media frames": "media.frames",
@@ -134,7 +125,8 @@ TREE = {
         "store change": "store.change",
     },
 }
-"""The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported."""
+"""The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported. The commands of
+other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
@@ -180,6 +172,8 @@ def commands(wanted: str | None = None) -> typer.Typer:
     for name, group in groups.items() if wanted != "" else ():
         add_plugins(group, name, WORKFLOWS.get(name, {}))
     make = add_line if wanted == "" else add
+    gone = missing_commands()
+    empty = {name for name in GROUPS if _all_gone(name, gone)}
     for panel, own in TREE.items():
         for words, place in own.items():
             name, _, below = words.partition(" ")
@@ -187,13 +181,23 @@ def commands(wanted: str | None = None) -> typer.Typer:
                 make(app, name, _function(place), panel)
             elif below and wanted in {None, name}:
                 add(groups[name], below, _function(place))
+    for words, package in gone.items() if wanted != "" else ():
+        name, _, below = words.partition(" ")
+        if wanted in {None, name}:
+            add_missing(groups[name], below, words, package)
     if not wanted:
         add_top_commands(app, _own_names(), OWN, make)
     for panel, names in PANELS.items():
         for name in names:
             if name in groups:
-                app.add_typer(groups[name], name=name, rich_help_panel=panel)
+                app.add_typer(groups[name], name=name, rich_help_panel=panel, hidden=name in empty)
     return app
+
+
+def _all_gone(group: str, gone: Collection[str]) -> bool:
+    """Whether all commands of a group belong to packages that are not installed: then the help does not list it."""
+    own = any(words.startswith(f"{group} ") for some in TREE.values() for words in some)
+    return not own and any(words.startswith(f"{group} ") for words in gone) and not plugin_names(group)
 
 
 def _function(place: str) -> Callable[..., None]:

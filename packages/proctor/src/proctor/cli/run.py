@@ -37,6 +37,7 @@ from proctor.core import (
     shell_word,
     shorten,
     store_word,
+    extension,
 )
 from proctor.shell import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, declared, system_names
 
@@ -322,9 +323,8 @@ def demo(
     Example: proctor demo --out demo
     """
     if challenge:
-        from proctor.cli.challenge import demonstrate_challenge
-
-        demonstrate_challenge(out or Path("challenge-demo"), videos, seed)
+        demonstrate = extension("demo.challenge", "proctor_challenge", "proctor demo --challenge")
+        demonstrate(out or Path("challenge-demo"), videos, seed)
         return
     out = out or Path("demo")
     from proctor import api

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.cli.output import Output, OutputFormat, at_work, named_in, print_line, print_note, show
-from proctor.core import Option, UsageError, count_of, one_of
+from proctor.core import Option, UsageError, count_of, extension, one_of
 from proctor.shell import BenchmarkName, Selection, StoreUrl
 
 if TYPE_CHECKING:
@@ -239,8 +239,7 @@ def merge(
 def _copy_whole(sources: Sequence[str], store: StoreUrl) -> None:
     if len(sources) != 1 or store is None:
         raise UsageError("--whole copies one store into another: proctor store merge --whole FROM --store TO")
-    from proctor.challenges import copy_store
-
+    copy_store = extension("store.copy", "proctor_challenge", "proctor store merge --whole")
     with at_work("copying"):
         found = copy_store(sources[0], str(store))
     tables = sum(1 for count in found.rows.values() if count)

@@ -23,7 +23,17 @@ from proctor.cli.output import (
     show_steps,
 )
 from proctor.cli.usage import DELETING, SIMILAR, wrong_usage
-from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
+from proctor.core import (
+    COMMANDS,
+    COMMANDS_ELSEWHERE,
+    Option,
+    PluginReport,
+    ProctorError,
+    Table,
+    UsageError,
+    is_own,
+    missing_package,
+)
 from proctor.shell import declared
 
 Version = Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)]
@@ -178,7 +188,9 @@ def new_group(summary: str, default: str = "") -> typer.Typer:
     return group
 
 
-def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
+def add(
+    group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None, *, hidden: bool = False
+) -> None:
     """Add a command. Its parameters are declared by `Option`; a `TypedDict` declares several options."""
     signature = inspect.signature(function, eval_str=True)
     bundles = {
@@ -198,7 +210,7 @@ def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     settings = vars(function).get("context_settings")
-    group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
+    group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings, hidden=hidden)(command)
 
 
 def add_line(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
@@ -305,10 +317,19 @@ def add_plugins(group: typer.Typer, name: str, workflows: Mapping[str, Sequence[
     """Add all plugin commands of a group, those of its `workflows` first and under their headings. One that can't be
     loaded raises when it is called."""
     panels = {command: panel for panel, commands in workflows.items() for command in commands}
-    order = list(panels)
-    found = [command for where, _, command in (full.partition(".") for full in COMMANDS.names()) if where == name]
-    for command in sorted(filter(None, found), key=lambda one: order.index(one) if one in panels else len(order)):
+    order = list(panels) or [words.partition(" ")[2] for some in COMMANDS_ELSEWHERE.values() for words in some if words.startswith(f"{name} ")]
+    for command in sorted(plugin_names(name), key=lambda one: order.index(one) if one in order else len(order)):
         add(group, command, _command(f"{name}.{command}"), panels.get(command))
+
+
+def plugin_names(group: str) -> list[str]:
+    """The names in a group of the commands that packages bring, sorted."""
+    return [command for where, _, command in (full.partition(".") for full in COMMANDS.names()) if where == group and command]
+
+
+def add_missing(group: typer.Typer, name: str, words: str, package: str) -> None:
+    """Add a command that is not installed: called, it raises `ConfigurationError`, which says what to install."""
+    add(group, name, _broken(words, missing_package(package, f"proctor {words}")), hidden=True)
 
 
 def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, make: Callable[..., None]) -> None:
@@ -384,8 +405,10 @@ def _command(full: str) -> Callable[..., None]:
 def _tried(full: str, function: Callable[..., Any]) -> Callable[..., None]:
     """A plugin's function as a command. One of another package is tried as a program of its own: a command whose
     parameters can't be read would break its whole group."""
+    if is_own(function.__module__) and function.__annotations__.get("return") in {None, "None"}:
+        return function  # it prints by itself
     command = _with_output(full, function)
-    if not function.__module__.startswith("proctor."):
+    if not is_own(function.__module__):
         alone = typer.Typer()
         add(alone, "alone", command)
         typer.main.get_command(alone)

@@ -8,19 +8,16 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.cli.challenge import ExecutorName
 from proctor.cli.output import ATTACHED, print_line, print_note, show_asking, stopping
-from proctor.cli.web import check_extra
-from proctor.core import ConfigurationError, Option, Status, count_of
+from proctor.core import ConfigurationError, Option, Status, count_of, extension
 from proctor.shell import WorkOptions
 
 if TYPE_CHECKING:
-    from proctor.challenges import WorkPlan
     from proctor.runs import Outcome, Tally
     from proctor.shell import PreparedRun, StoredRuns
 
@@ -155,7 +152,7 @@ def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: f
 def worker(
     options: WorkOptions,
     folder: Annotated[Path | None, Option("A challenge's folder.", metavar="DIR", argument=True)] = None,
-    executor: ExecutorName = "podman",
+    executor: Annotated[str, Option("Of a challenge: podman, docker, or process.", metavar="NAME")] = "podman",
     gpu: Annotated[str, Option("The GPU of a challenge's containers (CDI).")] = "nvidia.com/gpu=all",
 ) -> None:
     """Join open runs, or work for a challenge.
@@ -172,12 +169,9 @@ def worker(
     if folder is None:
         asyncio.run(_join_runs(options))
         return
-    check_extra("challenge")
-    from proctor.challenges import WorkPlan
-
+    work = extension("worker.challenge", "proctor_challenge", "proctor worker DIR")
     store = options["store"]
-    plan = WorkPlan(folder, str(store) if store else None, executor, gpu, options["once"])
-    count = asyncio.run(_work_on_challenge(plan))
+    count = asyncio.run(_work_on_folder(work, folder, str(store) if store else None, executor, gpu, options["once"]))
     print_note(f"{count_of(count, 'submission')} taken")
 
 
@@ -194,8 +188,6 @@ async def _join_runs(options: WorkOptions) -> None:
     print_line(f"Asked {worked.tally.done}: {', '.join(counts) or 'nothing was open'}")
 
 
-async def _work_on_challenge(plan: WorkPlan) -> int:
-    from proctor.challenges import work_on
-
+async def _work_on_folder(work: Callable[..., Awaitable[int]], *given: Any) -> int:
     with stopping() as stop:
-        return await work_on(plan, stop, print_line)
+        return await work(*given, stop, print_line)

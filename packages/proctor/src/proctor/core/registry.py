@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
+from proctor.core.distributions import is_own, missing_package
 from proctor.core.errors import InputError, ProctorError, UsageError, error_at
 from proctor.core.formatting import one_of
 from proctor.core.protocols import Benchmark, BenchmarkReader
@@ -218,8 +219,7 @@ def _packages_by_module() -> dict[str, str]:
     groups = [group for group in entry_points().groups if group.startswith("proctor.")]
     points = [point for group in groups for point in entry_points(group=group)]
     named = {point.module.partition(".")[0]: point for point in points}
-    named.pop("proctor", None)
-    return {module: module if point.dist is None else point.dist.name for module, point in named.items()}
+    return {module: module if point.dist is None else point.dist.name for module, point in named.items() if not is_own(module)}
 
 
 _ADDRESSES: WeakKeyDictionary[object, tuple[str, str]] = WeakKeyDictionary()
@@ -251,8 +251,7 @@ def written(thing: object) -> object:
 
 
 def _wrapped(thing: object) -> object | None:
-    own = type(thing).__module__.partition(".")[0] == "proctor"
-    return getattr(thing, "made_of", None) if own else None
+    return getattr(thing, "made_of", None) if is_own(type(thing).__module__) else None
 
 
 def origin_of(thing: object) -> str:
@@ -263,7 +262,7 @@ def origin_of(thing: object) -> str:
     ('', '__init__.py')
     """
     module = _module_of(thing)
-    if module.partition(".")[0] == "proctor":
+    if is_own(module):
         return ""
     file = getattr(sys.modules.get(module), "__file__", None)
     return package_of(thing) or (Path(file).name if file else module)
@@ -289,7 +288,7 @@ def _known_packages() -> dict[str, str]:
 
 
 def _is_own(point: EntryPoint) -> bool:
-    return point.module.partition(".")[0] == "proctor"
+    return is_own(point.module)
 
 
 def _package(point: EntryPoint) -> str:
@@ -466,7 +465,20 @@ begin with "wrong: ". Raises `InputError` if the file can't be read."""
 
 COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.commands")
 """Commands by "GROUP.NAME", such as "build.focus", or by "NAME": functions with annotated parameters that return a
-`PluginReport`. A parameter `steps` gets a `Steps`; the option `--format` is added."""
+`PluginReport`. A parameter `steps` gets a `Steps`; the option `--format` is added. Commands of Proctor's own packages may
+return nothing (`-> None`) and print by `proctor.cli`."""
+
+EXTENSIONS: Registry[Callable[..., Any]] = Registry("extension", group="proctor.extensions")
+"""What another of Proctor's packages does in a command of the core, by "COMMAND.WHAT" (see `extension`)."""
+
+
+def extension(name: str, package: str, what: str) -> Callable[..., Any]:
+    """The function `name` of `EXTENSIONS`. Raises `ConfigurationError`, which says what to install, where the package of
+    Proctor that brings it is missing; `what` needs it."""
+    if name not in EXTENSIONS.names():
+        raise missing_package(package, what)
+    return EXTENSIONS.get(name)
+
 
 VALIDATORS: Registry[Validator] = Registry("validator", group="proctor.validators")
 """Validators by the name used with `proctor validate`: a benchmark or a kind of file."""

@@ -9,7 +9,7 @@
 - **End.** A lease that is not renewed ends. Anybody who wants the rows then takes them.
 
 Which rows there are, what is done with those of a dead holder, and how a lease is given back, is up to its users:
-`proctor.runs.run_leases`, `proctor.runs.item_leases` and `proctor.challenges.queue`.
+`proctor.runs.run_leases`, `proctor.runs.item_leases` and `proctor_challenge.queue`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         remember,
     )
     from proctor.shell.item_audits import ask_option_auditors, flag_guessable
-    from proctor.shell.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
     from proctor.shell.judge_experiments import (
         GridOptions,
         JudgeGrid,
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
         perturb,
         perturb_async,
         prepare_probes,
-    )
-    from proctor.shell.judge_fit import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
-    from proctor.shell.judge_training import (
-        ClassifierOptions,
-        GenerativeOptions,
-        train_classifier_judge,
-        train_generative_judge,
     )
     from proctor.shell.model_choice import (
         ChooseOptions,
@@ -101,7 +93,6 @@ if TYPE_CHECKING:
         wait_for,
     )
     from proctor.shell.systems import SystemLike
-    from proctor.shell.training import AnswererOptions, ParityOptions, arrange_answerer, check_parity, train_answerer
     from proctor.shell.workers import (
         RayWorkers,
         WorkOptions,
@@ -111,27 +102,41 @@ if TYPE_CHECKING:
         work_async,
         worker_options,
     )
+    from proctor.shell.options import Concurrency
+    from proctor.shell.model_options import LoraOptions
+    from proctor.shell.options import MediaFolder
+    from proctor.shell.systems import ModelAccess
+    from proctor.shell.options import OnChange
+    from proctor.shell.model_options import ShownOptions
+    from proctor.shell.options import Stop
+    from proctor.shell.systems import checked
+    from proctor.shell.option_values import condition_names
+    from proctor.shell.scorers import judge_prompts_of
+    from proctor.shell.benchmarks import library_as
+    from proctor.shell.benchmarks import need_media
+    from proctor.shell.model_choice import parts_of
+    from proctor.shell.scorers import ratings_in
+    from proctor.shell.scorers import refuse_in_sample
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AgreementOptions", "AllItems",
-    "AnalyzeOptions", "AnswererOptions", "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions",
-    "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "Draws", "ExportOptions", "FitMethod",
-    "FitOptions", "FittedJudge", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
-    "LeaderboardOptions", "MaxSide", "ModelOptions", "Overlay", "ParityOptions", "PerturbOptions",
-    "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun", "PreparedScorer", "QuestionSeconds",
-    "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions",
-    "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "SingleRun", "StoreUrl", "Stored", "StoredRuns",
-    "SystemLike", "Track", "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange",
-    "arrange_answerer", "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check",
-    "check_parity", "check_place", "check_travels", "choose_model", "choose_model_async", "declared", "excerpts_as",
-    "existing_store", "facets_of", "filled", "fit_judge", "fit_judge_async", "flag_guessable", "import_single",
-    "join_stores", "judge_agreement", "judge_grid", "judge_grid_async", "judge_report", "listed", "load", "loaded_as",
-    "media_at", "metric_names", "metrics_report", "name_in", "names_in", "official_summary", "open_store",
-    "options_of", "perturb", "perturb_async", "plan_single", "policy_of", "pool", "prepare_fit", "prepare_probes",
-    "prepare_scorers", "recalled", "remember", "reproduce", "score", "score_async", "score_by_code",
-    "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin", "system_names", "train_answerer",
-    "train_classifier_judge", "train_generative_judge", "validator_names", "verify", "wait_for", "work_async",
-    "worker_options", "write_shown",
+    "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems", "AnalyzeOptions",
+    "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions", "ChosenModel", "CompareOptions",
+    "Concurrency", "Draws", "ExportOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
+    "LeaderboardOptions", "LoraOptions", "MaxSide", "MediaFolder", "ModelAccess", "ModelOptions", "OnChange",
+    "Overlay", "PerturbOptions", "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun",
+    "PreparedScorer", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions",
+    "ReproductionTable", "ResultOptions", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
+    "ShownOptions", "SingleRun", "Stop", "StoreUrl", "Stored", "StoredRuns", "SystemLike", "Track",
+    "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange", "arrange_choice", "as_lists",
+    "ask_option_auditors", "baseline_notes", "check", "check_place", "check_travels", "checked", "choose_model",
+    "choose_model_async", "condition_names", "declared", "excerpts_as", "existing_store", "facets_of", "filled",
+    "flag_guessable", "import_single", "join_stores", "judge_grid", "judge_grid_async", "judge_prompts_of",
+    "judge_report", "library_as", "listed", "load", "loaded_as", "media_at", "metric_names", "metrics_report",
+    "name_in", "names_in", "need_media", "official_summary", "open_store", "options_of", "parts_of", "perturb",
+    "perturb_async", "plan_single", "policy_of", "pool", "prepare_probes", "prepare_scorers", "ratings_in",
+    "recalled", "refuse_in_sample", "remember", "reproduce", "score", "score_async", "score_by_code",
+    "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin", "system_names", "validator_names",
+    "verify", "wait_for", "work_async", "worker_options", "write_shown",
 ]  # fmt: skip

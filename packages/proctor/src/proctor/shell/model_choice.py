@@ -45,7 +45,7 @@ def parts_of(benchmark: Benchmark, library: "MediaLibrary", share: float, seed: 
     compared by content, so a video under two names counts once. Raises `InputError` for a share outside (0, 1), and if
     all items are linked.
     """
-    from proctor.construction import split_items
+    from proctor.audits import split_items
 
     if not 0 < share < 1:
         raise InputError("share", found=f"{share:g}", expected="a share between 0 and 1")

@@ -250,7 +250,7 @@ _TRAINING = "Training"
 
 
 class LoraOptions(TypedDict, total=False):
-    """How weights are fine-tuned (see `proctor.training.LoraSettings`)."""
+    """How weights are fine-tuned (see `proctor_train.LoraSettings`)."""
 
     rank: Annotated[int, Option("The adapter's rank; 0 trains all weights.", default=16, low=0, group=_TRAINING)]
     alpha: Annotated[int, Option("The adapter's scale is alpha over rank.", default=32, low=1, group=_TRAINING)]

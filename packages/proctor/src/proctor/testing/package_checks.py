@@ -121,7 +121,7 @@ def _without_data() -> list[str]:
 
 
 def _registries() -> dict[str, Registry[Any]]:
-    from proctor.construction.pipeline import PROJECT_KINDS
+    from proctor_build.pipeline import PROJECT_KINDS
 
     kinds: tuple[Registry[Any], ...] = (BENCHMARKS, SYSTEMS, JUDGES, SCORERS, OVER_ITEMS, CONDITIONS, VALIDATORS)
     return {registry.group: registry for registry in (*kinds, COMMANDS, PROJECT_KINDS)}
@@ -219,7 +219,7 @@ def kind_checks(name: str) -> list[Check]:
 
 
 def _example_of_kind(name: str) -> Faults:
-    from proctor.construction.pipeline import PROJECT_KINDS
+    from proctor_build.pipeline import PROJECT_KINDS
 
     kind = PROJECT_KINDS.get(name)
     found = read_yaml(kind.example, "a project.yaml").get("kind")

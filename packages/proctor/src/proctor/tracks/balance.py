@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from proctor.construction.rules import CandidateQuestion
+from proctor.tracks.rules import CandidateQuestion
 from proctor.core import NUMBER_WORDS, InputError
 from proctor.core.formats import (
     BinaryFormat,

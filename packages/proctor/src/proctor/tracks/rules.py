@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 
 from pydantic import JsonValue
 
-from proctor.construction.annotation import Sighting, Timeline
+from proctor.tracks.annotation import Sighting, Timeline
 from proctor.core import clock_text
 from proctor.core.formats import (
     AnswerFormat,

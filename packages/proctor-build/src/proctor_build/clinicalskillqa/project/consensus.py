@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     ConsensusLine,
     ConsensusSettings,
     Made,
@@ -29,8 +29,8 @@ from proctor.construction.pipeline import (
     told_order,
 )
 from proctor.core import InputError, collapse_spaces, content_hash, count_of, shell_word
-from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
+from proctor_build.clinicalskillqa.project.frames import OrderedFrames
+from proctor_build.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
 FORM = "rationale"
 """The form of the review."""

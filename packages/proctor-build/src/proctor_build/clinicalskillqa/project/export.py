@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from proctor.construction.pipeline import (
+from proctor_build.pipeline import (
     DATASHEET,
     ExportedBenchmark,
     ExportedItem,
@@ -30,13 +30,13 @@ from proctor.construction.pipeline import (
     stage_settings,
     unit_file,
 )
-from proctor.construction.sources import SourcesStage
+from proctor_build.sources import SourcesStage
 from proctor.core import Image, Item, Reference, count_of, write_whole
 from proctor.core.formats import OrderingFormat
-from proctor.tasks.clinicalskillqa.construction import dealt_names, write_instances
-from proctor.tasks.clinicalskillqa.project.consensus import FORM, AgreedFrames, ConsensusStage, records_to_review
-from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
-from proctor.tasks.clinicalskillqa.project.rationales import (
+from proctor.tasks.clinicalskillqa import dealt_names, write_instances
+from proctor_build.clinicalskillqa.project.consensus import FORM, AgreedFrames, ConsensusStage, records_to_review
+from proctor_build.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
+from proctor_build.clinicalskillqa.project.rationales import (
     CheckedSentence,
     EvidenceStage,
     RationalesStage,

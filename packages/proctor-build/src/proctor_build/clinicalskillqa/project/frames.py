@@ -10,11 +10,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proctor.construction.pipeline import Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
+from proctor_build.pipeline import Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
 from proctor.core import Frame, FrozenModel, InputError, count_of, one_of
 from proctor.media import MediaLibrary, Picture
-from proctor.tasks.clinicalskillqa.construction import DrawnFrames, InstancePlan, dealt_labels, draw_frames
-from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, scenario_named
+from proctor.tasks.clinicalskillqa import DrawnFrames, InstancePlan, dealt_labels, draw_frames
+from proctor.tasks.clinicalskillqa import SCENARIOS, Scenario, scenario_named
 
 
 class FramesSettings(StageSettings):

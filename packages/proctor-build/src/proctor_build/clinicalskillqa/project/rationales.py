@@ -13,13 +13,13 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from proctor.construction import pipeline
-from proctor.construction.annotators import given_files
+from proctor_build import pipeline
+from proctor_build.annotators import given_files
 from proctor.core import Frame, FrozenModel, InputError, RefusalError, count_of
 from proctor.judges import has_injection, several
-from proctor.tasks.clinicalskillqa.keypoints import Pose, PoseSource, open_pose
-from proctor.tasks.clinicalskillqa.pose import facts_of
-from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
+from proctor.tasks.clinicalskillqa import Pose, PoseSource, open_pose
+from proctor.tasks.clinicalskillqa import facts_of
+from proctor_build.clinicalskillqa.project.frames import OrderedFrames, pictures_of
 
 
 class CitedSentence(FrozenModel):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.tasks.mediqa_eval.methods.classifier.epochs import ClassifierRecipe
-    from proctor.tasks.mediqa_eval.methods.classifier.judge import (
+    from proctor_train.mediqa_eval.classifier.epochs import ClassifierRecipe
+    from proctor_train.mediqa_eval.classifier.judge import (
         CaptionedCase,
         CaptionWriter,
         ClassifierLanguage,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         state_hash,
         write_captions,
     )
-    from proctor.tasks.mediqa_eval.methods.classifier.network import (
+    from proctor_train.mediqa_eval.classifier.network import (
         CUT_RULE,
         FrozenEncoder,
         LevelClassifier,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         probabilities,
         tokenized,
     )
-    from proctor.tasks.mediqa_eval.methods.classifier.training import (
+    from proctor_train.mediqa_eval.classifier.training import (
         TrainedClassifier,
         classifier_settings,
         train_classifier,

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from proctor.core import FrozenModel, content_hash, generator, read_model, replacing, write_whole
-from proctor.tasks.mediqa_eval.methods.classifier import (
+from proctor_train.mediqa_eval.classifier import (
     LevelClassifier,
     Loss,
     TokenizedCase,
@@ -22,7 +22,7 @@ from proctor.tasks.mediqa_eval.methods.classifier import (
     level_loss,
     probabilities,
 )
-from proctor.training import RunFolder
+from proctor_train import RunFolder
 
 _CLIP = 1.0
 _WARM_UP = 0.1

@@ -46,11 +46,11 @@ from proctor.judges.dimensions import (
 )
 from proctor.models import ModelClient
 from proctor.stats import Floats
-from proctor.tasks.mediqa_eval.methods import PROMPTS
-from proctor.tasks.mediqa_eval.methods.embedded.judge import hash_of
+from proctor_train.mediqa_eval import PROMPTS
+from proctor_train.mediqa_eval.embedded.judge import hash_of
 
 if TYPE_CHECKING:
-    from proctor.tasks.mediqa_eval.methods.classifier.network import FrozenEncoder, LevelClassifier
+    from proctor_train.mediqa_eval.classifier.network import FrozenEncoder, LevelClassifier
 
 
 class Caption(FrozenModel):
@@ -172,7 +172,7 @@ class TrainedLanguage:
     def probabilities(self, case: Case, caption: str, manifest: ClassifierManifest) -> tuple[list[Floats], bool]:
         """For each dimension (in the order of the members' names) the probabilities of its levels (members × levels), and
         whether the input was cut."""
-        from proctor.tasks.mediqa_eval.methods.classifier.network import features_of, probabilities, tokenized
+        from proctor_train.mediqa_eval.classifier.network import features_of, probabilities, tokenized
 
         limit = min(manifest.max_tokens, self.encoder.limit)
         one = tokenized(case, caption, self.encoder.tokenizer, limit, references=manifest.references)
@@ -310,7 +310,7 @@ def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedL
         folder / _MANIFEST, ClassifierManifest, "a trained classifier (proctor train classifier-judge)"
     )
     try:
-        from proctor.tasks.mediqa_eval.methods.classifier.network import FrozenEncoder
+        from proctor_train.mediqa_eval.classifier.network import FrozenEncoder
     except ImportError as error:
         raise ConfigurationError(f"{_NAME} needs the extra 'train' ({pip_install('train')}): {error}") from error
     encoders: dict[tuple[str, int], FrozenEncoder] = {}
@@ -340,7 +340,7 @@ def _member(
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from proctor.tasks.mediqa_eval.methods.classifier.network import LevelClassifier
+    from proctor_train.mediqa_eval.classifier.network import LevelClassifier
 
     expected = f"the weights that {_MANIFEST} names"
     try:

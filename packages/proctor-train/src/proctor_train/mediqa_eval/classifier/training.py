@@ -18,15 +18,15 @@ from safetensors.torch import load_file
 
 from proctor.core import InputError, content_hash
 from proctor.judges.dimensions import RatedCase, RatedPool, all_scores
-from proctor.tasks.mediqa_eval.methods import classifier
-from proctor.tasks.mediqa_eval.methods.classifier.epochs import (
+from proctor_train.mediqa_eval import classifier
+from proctor_train.mediqa_eval.classifier.epochs import (
     ClassifierRecipe,
     EpochPlan,
     FittedEpoch,
     TrainingRows,
     fit_epochs,
 )
-from proctor.training import (
+from proctor_train import (
     RunFolder,
     encounter_folds,
     held_out_agreement,

@@ -1,10 +1,10 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
 from proctor.judges.dimensions import TRAINED_ON
-from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge, build, refuse_taken
-from proctor.tasks.mediqa_eval.methods.embedded.learning import RatedAnswers, Recipe, Split
-from proctor.tasks.mediqa_eval.methods.embedded.measures import LANGUAGES
-from proctor.tasks.mediqa_eval.methods.embedded.validation import (
+from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge, build, refuse_taken
+from proctor_train.mediqa_eval.embedded.learning import RatedAnswers, Recipe, Split
+from proctor_train.mediqa_eval.embedded.measures import LANGUAGES
+from proctor_train.mediqa_eval.embedded.validation import (
     Held,
     TrainingMaterial,
     beside_best,

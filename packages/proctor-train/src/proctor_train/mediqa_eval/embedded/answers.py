@@ -21,7 +21,7 @@ from proctor.judges import load_sentence_encoder
 from proctor.judges.dimensions import Case
 from proctor.metrics.text import BertScore, Encoder, EncoderSettings, TokenEncoder, default_encoder, load_encoder
 from proctor.stats import Floats, Ints
-from proctor.tasks.mediqa_eval.methods.embedded.measures import (
+from proctor_train.mediqa_eval.embedded.measures import (
     LANGUAGES,
     Matched,
     Reading,
@@ -29,7 +29,7 @@ from proctor.tasks.mediqa_eval.methods.embedded.measures import (
     beside_others,
     measures,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.sentences import cores, sentence_kinds, sentences
+from proctor_train.mediqa_eval.embedded.sentences import cores, sentence_kinds, sentences
 
 Part = Literal["candidate", "references", "query"]
 

@@ -47,7 +47,7 @@ from proctor.judges.dimensions import (
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
 from proctor.stats import Floats
-from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+from proctor_train.mediqa_eval.embedded.answers import (
     LIKENESS,
     PARTS,
     STACKED,
@@ -58,9 +58,9 @@ from proctor.tasks.mediqa_eval.methods.embedded.answers import (
     encoders_in,
     read_answers,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
-from proctor.tasks.mediqa_eval.methods.embedded.sentences import bank_hash
-from proctor.tasks.mediqa_eval.methods.embedded.validation import (
+from proctor_train.mediqa_eval.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
+from proctor_train.mediqa_eval.embedded.sentences import bank_hash
+from proctor_train.mediqa_eval.embedded.validation import (
     NOTHING_ELSE,
     Stacked,
     TrainingMaterial,

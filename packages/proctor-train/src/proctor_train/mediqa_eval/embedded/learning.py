@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of, generator
 from proctor.stats import Floats, Ints
-from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+from proctor_train.mediqa_eval.embedded.answers import (
     FREE,
     OF_OTHERS,
     STACKED,

@@ -14,8 +14,8 @@ import numpy as np
 
 from proctor.metrics.text import Encoder, bleu, chrf, rouge_l, tokens
 from proctor.stats import Floats
-from proctor.tasks.mediqa_eval.methods.embedded.assertions import Part, claims, contradictions
-from proctor.tasks.mediqa_eval.methods.embedded.sentences import sentences
+from proctor_train.mediqa_eval.embedded.assertions import Part, claims, contradictions
+from proctor_train.mediqa_eval.embedded.sentences import sentences
 
 _WORDS = {
     "en": {

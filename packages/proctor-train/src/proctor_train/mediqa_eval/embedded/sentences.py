@@ -20,7 +20,7 @@ import numpy as np
 from proctor.core import content_hash, read_yaml
 from proctor.metrics.text import Encoder, tokens
 from proctor.stats import Floats
-from proctor.tasks.mediqa_eval.methods.embedded.assertions import Part
+from proctor_train.mediqa_eval.embedded.assertions import Part
 
 Kind = Literal["content", "generic", "verdict"]
 

@@ -14,7 +14,7 @@ from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCe
 from proctor.core import InputError, generator
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.stats import Contrast, Estimate, Floats, Ints, average, contrast
-from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+from proctor_train.mediqa_eval.embedded.answers import (
     STACKED,
     Contrasts,
     Encoders,
@@ -22,7 +22,7 @@ from proctor.tasks.mediqa_eval.methods.embedded.answers import (
     encoders_in,
     read_answers,
 )
-from proctor.tasks.mediqa_eval.methods.embedded.learning import (
+from proctor_train.mediqa_eval.embedded.learning import (
     RatedAnswers,
     Recipe,
     Split,

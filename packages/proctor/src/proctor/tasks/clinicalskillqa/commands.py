@@ -44,7 +44,7 @@ def build(
 
     Example: proctor build clinicalskillqa --videos videos --out task --per-video 10 --seconds 3
     """
-    from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances, scenarios_of
+    from proctor.tasks.clinicalskillqa.instances import InstancePlan, build_instances, scenarios_of
 
     each = scenario == "folders" or scenario.endswith(".json")
     every: Any = None if each else scenario or None

@@ -9,10 +9,20 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.tasks.focus.reader import READER
+    from proctor.tasks.focus.vocabulary import GROUPS
+    from proctor.tasks.focus.vocabulary import GROUP_OF
+    from proctor.tasks.focus.native import NativeReference
+    from proctor.tasks.focus.native import NativeRequest
+    from proctor.tasks.focus.vocabulary import lettered
+    from proctor.tasks.focus.vocabulary import time_tolerance
+    from proctor.tasks.focus.native import write_native
 else:
     export_lazily(__name__)
 
-__all__ = ["READER"]
+__all__ = [
+    "GROUPS", "GROUP_OF", "READER", "NativeReference", "NativeRequest", "lettered", "time_tolerance",
+    "write_native",
+]
 
 READER_SUMMARY = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
 """As `proctor list` shows it, without loading the reader."""

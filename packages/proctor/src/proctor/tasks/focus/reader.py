@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from proctor import core
-from proctor.construction import OBJECTS
+from proctor.tracks import OBJECTS
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus import READER_SUMMARY

@@ -10,10 +10,13 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.tasks.rexsonovqa.reader import READER
+    from proctor.tasks.rexsonovqa.native import KINDS
+    from proctor.tasks.rexsonovqa.native import METADATA
+    from proctor.tasks.rexsonovqa.native import item_id
 else:
     export_lazily(__name__)
 
-__all__ = ["READER"]
+__all__ = ["KINDS", "METADATA", "READER", "item_id"]
 
 READER_SUMMARY = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
 """As `proctor list` shows it, without loading the reader."""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from proctor.construction.pipeline import Word
 from proctor.core import InputError, clock_text, generator, read_model, write_whole
 from proctor.tasks.simulated.pictures import CLASSES
 from proctor.tasks.simulated.script import Event, Script
@@ -42,6 +41,15 @@ _FASTEST_S = 0.9  # the shortest sentence
 
 
 @dataclass(frozen=True)
+class SpokenWord:
+    """A word as a speech recogniser hears it, from `start` to `end` in seconds."""
+
+    text: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
 class Narrated:
     """The narration of one event, which happens from `start` to `end`; `words` have a recogniser's times."""
 
@@ -49,7 +57,7 @@ class Narrated:
     end: float
     action: str
     intent: str
-    words: tuple[Word, ...]
+    words: tuple[SpokenWord, ...]
 
 
 def narrate(
@@ -72,7 +80,7 @@ def narrate(
         noise = np.sort(rng.normal(0.0, 0.08, len(edges)))  # words stay in order
         times = np.maximum.accumulate(np.maximum(edges * rate + noise, 0.0))
         words = tuple(
-            Word(text=word, start=round(float(a), 3), end=round(max(float(a), float(b)), 3))
+            SpokenWord(text=word, start=round(float(a), 3), end=round(max(float(a), float(b)), 3))
             for word, a, b in zip(spoken, times[:-1], times[1:], strict=True)
         )
         narration.append(Narrated(event.start, event.end, action, intent, words))

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from proctor import core
-from proctor.construction import deal_options
+from proctor.tracks import deal_options
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 from proctor.tasks.simulated import READER_SUMMARY

@@ -1,6 +1,6 @@
 """Simulated procedures: ground truth, questions, and the folder with videos.
 
-Most questions come from the rules for all annotated videos (`proctor.construction`). The rules here ask what only the
+Most questions come from the rules for all annotated videos (`proctor_build`). The rules here ask what only the
 script knows: what was hidden, and what was moved.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from proctor import construction
+from proctor import tracks
 from proctor.core import InputError, generator, whole_folder
 from proctor.core.formats import ChoiceFormat
 from proctor.tasks.simulated.pictures import CLASSES, Renderer
@@ -41,7 +41,7 @@ _TEXTS = _texts()
 QUESTION_TYPES = {kind: tuple(rules) for kind, rules in _TEXTS.items()}
 """The rules of each question type; every rule has exactly one type."""
 
-WORDS = construction.QuestionTemplates(
+WORDS = tracks.QuestionTemplates(
     names=NAMES,
     phrases={kind.name: kind.phrase for kind in CLASSES},
     texts={rule: text for rules in _TEXTS.values() for rule, text in rules.items()},
@@ -55,14 +55,14 @@ UNSEEN = 0.03
 """An instance is not in view up to this visible share. No question is about shares in between."""
 
 
-def moments_of(events: tuple[Event, ...]) -> tuple[construction.AnnotatedMoment, ...]:
+def moments_of(events: tuple[Event, ...]) -> tuple[tracks.AnnotatedMoment, ...]:
     """The insertions and retrievals: when an object's centre crosses the frame's edge."""
     return tuple(
-        construction.AnnotatedMoment(
+        tracks.AnnotatedMoment(
             kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start
         )
         if event.kind == "inserted"
-        else construction.AnnotatedMoment(
+        else tracks.AnnotatedMoment(
             kind="retrieval", instance=event.instance, class_name=event.class_name, time=event.end
         )
         for event in events
@@ -70,7 +70,7 @@ def moments_of(events: tuple[Event, ...]) -> tuple[construction.AnnotatedMoment,
     )
 
 
-def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool_], area: int) -> construction.Sighting:
+def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool_], area: int) -> tracks.Sighting:
     """The sighting of an instance from the mask of pixels that show it, and its full area.
 
     The box bounds these pixels; it is None without any (the instance is covered). The instance is occluded if less than
@@ -80,11 +80,11 @@ def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool
     box = None
     if rows.size:
         left, top = int(columns[0]), int(rows[0])
-        box = construction.AnnotatedBox(
+        box = tracks.AnnotatedBox(
             x=left, y=top, width=int(columns[-1]) + 1 - left, height=int(rows[-1]) + 1 - top
         )
     visibility = round(min(1.0, float(shown.sum()) / max(1, area)), 3)
-    return construction.Sighting(
+    return tracks.Sighting(
         second=second,
         instance=instance,
         class_name=class_name,
@@ -94,13 +94,13 @@ def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool
     )
 
 
-class Truth(construction.Timeline):
+class Truth(tracks.Timeline):
     """The ground truth of one simulated video: its script and its annotation.
 
     Unlike an annotation, the script says when something was covered; so `plain` and `quiet` are exact.
     """
 
-    def __init__(self, script: Script, annotation: construction.Annotation) -> None:
+    def __init__(self, script: Script, annotation: tracks.Annotation) -> None:
         super().__init__(annotation)
         self.script = script
         self._shares: dict[str, dict[int, float]] = {}
@@ -153,7 +153,7 @@ class Truth(construction.Timeline):
         ]
 
 
-def candidates(truth: Truth) -> list[construction.CandidateQuestion]:
+def candidates(truth: Truth) -> list[tracks.CandidateQuestion]:
     """All candidate questions about one video."""
     return [replace(candidate, rule=name) for name, rule in RULES.items() for candidate in rule(truth)]
 
@@ -163,37 +163,37 @@ def _plain_classes(truth: Truth) -> list[str]:
     return [name for name in NAMES if len(found := truth.insertions(name)) == 1 and truth.plain(found[0].instance)]
 
 
-def _singled_out(question: str, truth: Truth, kind: str) -> Iterator[construction.CandidateQuestion]:
+def _singled_out(question: str, truth: Truth, kind: str) -> Iterator[tracks.CandidateQuestion]:
     """Which class has events of a kind, if exactly one class has."""
     happened = {event.class_name for event in truth.of(kind)}
     if len(happened) == 1:
         yield from WORDS.choice(question, happened.pop(), [n for n in NAMES if not truth.of(kind, n)])
 
 
-def _hidden(truth: Truth) -> Iterator[construction.CandidateQuestion]:
+def _hidden(truth: Truth) -> Iterator[tracks.CandidateQuestion]:
     for name in _plain_classes(truth):
         yield WORDS.yes_no(WORDS.text("hidden", name), bool(truth.of("hidden", name)), name, (name,))
 
 
-def _which_hidden(truth: Truth) -> Iterator[construction.CandidateQuestion]:
+def _which_hidden(truth: Truth) -> Iterator[tracks.CandidateQuestion]:
     if all(truth.plain(moment.instance) for moment in truth.insertions()):
         yield from _singled_out(WORDS.text("which-hidden"), truth, "hidden")
 
 
-def _moved(truth: Truth) -> Iterator[construction.CandidateQuestion]:
+def _moved(truth: Truth) -> Iterator[tracks.CandidateQuestion]:
     for name in _plain_classes(truth):
         yield WORDS.yes_no(WORDS.text("moved", name), bool(truth.of("moved", name)), name, (name,))
 
 
-def _which_moved(truth: Truth) -> Iterator[construction.CandidateQuestion]:
+def _which_moved(truth: Truth) -> Iterator[tracks.CandidateQuestion]:
     yield from _singled_out(WORDS.text("which-moved"), truth, "moved")
 
 
-def _in_words(rule: construction.Rule) -> Callable[[Truth], Iterator[construction.CandidateQuestion]]:
+def _in_words(rule: tracks.Rule) -> Callable[[Truth], Iterator[tracks.CandidateQuestion]]:
     return lambda truth: rule(truth, WORDS)
 
 
-_OWN: dict[str, Callable[[Truth], Iterator[construction.CandidateQuestion]]] = {
+_OWN: dict[str, Callable[[Truth], Iterator[tracks.CandidateQuestion]]] = {
     "hidden": _hidden,
     "which-hidden": _which_hidden,
     "moved": _moved,
@@ -201,9 +201,9 @@ _OWN: dict[str, Callable[[Truth], Iterator[construction.CandidateQuestion]]] = {
 }
 
 # The order decides random ties, so it must not change.
-_BEFORE = [name for name in construction.TRACK_RULES if name != "where"]
-RULES: dict[str, Callable[[Truth], Iterator[construction.CandidateQuestion]]] = {
-    name: _OWN.get(name) or _in_words(construction.TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
+_BEFORE = [name for name in tracks.TRACK_RULES if name != "where"]
+RULES: dict[str, Callable[[Truth], Iterator[tracks.CandidateQuestion]]] = {
+    name: _OWN.get(name) or _in_words(tracks.TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
 }
 """All rules by name."""
 
@@ -280,11 +280,11 @@ def simulate(
 def ask(truths: dict[str, Truth], per_video: int, seed: int) -> list[SimulatedQuestion]:
     """The questions about all videos, from their ground truth."""
     pool = {video: candidates(truth) for video, truth in truths.items()}
-    chosen = construction.choose(pool, per_video, generator(seed, "simulate", "questions"))
+    chosen = tracks.choose(pool, per_video, generator(seed, "simulate", "questions"))
     flat = [(video, number, candidate) for video, some in chosen.items() for number, candidate in enumerate(some, 1)]
     choices = [candidate for _, _, candidate in flat if isinstance(candidate.format, ChoiceFormat)]
     rng = generator(seed, "simulate", "options")
-    dealt = construction.deal_options([candidate.options for candidate in choices], [0] * len(choices), rng)
+    dealt = tracks.deal_options([candidate.options for candidate in choices], [0] * len(choices), rng)
     decks = iter(dealt)
     types = {rule: kind for kind, rules in QUESTION_TYPES.items() for rule in rules}
     questions = []
@@ -307,7 +307,7 @@ def ask(truths: dict[str, Truth], per_video: int, seed: int) -> list[SimulatedQu
 
 
 def _check(videos: int, seconds: float, fps: int, size: tuple[int, int], questions_per_video: int) -> None:
-    construction.check_bounds(
+    tracks.check_bounds(
         [
             ("videos", videos, 1, 1000),
             ("seconds", seconds, 8, 3600),
@@ -335,7 +335,7 @@ def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
             seen = sighting(second, instance, mine[0].class_name, owner == index, area)
             if seen.box is not None or (mine[0].start <= second and not gone):
                 sightings.append(seen)
-    video = construction.AnnotatedVideo(
+    video = tracks.AnnotatedVideo(
         id=script.video,
         file=f"{script.video}.mp4",
         width=renderer.width,
@@ -345,7 +345,7 @@ def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
         procedure=PROCEDURE,
     )
     return Truth(
-        script, construction.Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events))
+        script, tracks.Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events))
     )
 
 

@@ -12,8 +12,8 @@ from typing import Annotated, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.construction import check_bounds
-from proctor.construction.pipeline import simulated_there
+from proctor.tracks import check_bounds
+from proctor.tracks import simulated_there
 from proctor.core import InputError, Region, count_of, generator, json_line, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, labels_of, scenario_named

@@ -1,0 +1,1 @@
+"""ClinicalSkillQA benchmarks from videos: key frames to be put in order, with a rationale that physicians reviewed."""

@@ -1,0 +1,1 @@
+"""FOCUS benchmarks from tracks: questions that annotated boxes and moments answer."""

@@ -1,0 +1,1 @@
+"""ReXSonoVQA benchmarks from narrated ultrasound videos."""
