@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CONSTRAINTS := src/proctor/constraints.txt
+PACKAGES := proctor proctor-build proctor-web proctor-challenge proctor-train
+PROJECTS := $(PACKAGES:%=packages/%/pyproject.toml)
+CONSTRAINTS := packages/proctor/src/proctor/constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_OPTIONS) --constraint $(CONSTRAINTS)
 
 # Processes that test use all cores: threads of the linear algebra below them would only wait for each other.
@@ -19,12 +21,12 @@ $(BIN)/pip:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
-	$(PIP) --editable '.[vision]'  # the demo orders key frames by optical flow
+$(VENV)/.core: $(BIN)/pip packages/proctor/pyproject.toml $(CONSTRAINTS)
+	$(PIP) --editable 'packages/proctor[vision]'  # the demo orders key frames by optical flow
 	@touch $@
 
-$(VENV)/.test: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
-	$(PIP) --editable '.[test]'
+$(VENV)/.test: $(BIN)/pip $(PROJECTS) $(CONSTRAINTS)
+	$(PIP) --editable 'packages/proctor[test]' $(foreach name,$(filter-out proctor,$(PACKAGES)),--editable packages/$(name))
 	$(PIP) --no-deps orena-focus  # the oracle of FOCUS tests; they need its formats and evaluator alone
 	@touch $@ $(VENV)/.core
 
@@ -68,7 +70,7 @@ lint: install
 	$(BIN)/ruff format --check .
 
 complexity: install ## No function above 20 by radon: comprehensions and conditional expressions count
-	$(BIN)/radon cc src/proctor --min D --show-complexity > $(VENV)/complexity.txt
+	$(BIN)/radon cc packages/*/src --min D --show-complexity > $(VENV)/complexity.txt
 	@! grep . $(VENV)/complexity.txt
 
 types: install
@@ -79,7 +81,7 @@ layers: install
 	$(BIN)/python tools/circles.py
 
 doctests: install ## Examples of docstrings, and the pages of the documentation, executed
-	$(BIN)/python -m pytest --quiet --doctest-modules src
+	$(BIN)/python -m pytest --quiet --doctest-modules $(PACKAGES:%=packages/%/src)
 	$(ONE_THREAD) $(BIN)/python -m pytest --quiet --numprocesses 2 --max-worker-restart 0 -m pages tests/docs
 
 docs: install ## Write the generated parts of the documentation anew

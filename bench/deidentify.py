@@ -21,10 +21,10 @@ from scipy.stats import binomtest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from proctor_build.sources.outside import OutsideFinder, fit_finder, look_of
 from proctor.media import TextOverlay, sampled
 from proctor.media.overlays import text_in
 from proctor.stats import Resampling, mean_interval
+from proctor_build.sources.outside import OutsideFinder, fit_finder, look_of
 from tests.support.labelled_pictures import LABELS, LaidText, Pixels, moving_tissue, sampled_at, with_text
 from tests.support.rooms import made_videos
 

@@ -21,13 +21,13 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 import numpy as np
 from PIL import Image
 
-from proctor.tracks import Annotation
-from proctor_build.annotators.detector import DetectorPlan, held_out_detections
-from proctor_build.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
 from proctor.stats import Resampling, ratio, sums_interval
 from proctor.tasks.simulated.pictures import Renderer
 from proctor.tasks.simulated.script import draw_script
 from proctor.tasks.simulated.simulation import observe
+from proctor.tracks import Annotation
+from proctor_build.annotators.detector import DetectorPlan, held_out_detections
+from proctor_build.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
 from tests.support.planted_faults import Fault, alike, flags_of, planted
 
 SIZE = (256, 144)

@@ -31,6 +31,7 @@ from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.runs import Store, import_systems
 from proctor.stats import Contrast, Estimate, Sampled, average, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
+from proctor.tasks.mediqa_eval.ratings import RATINGS
 from proctor_train.mediqa_eval.embedded import (
     Held,
     Recipe,
@@ -40,7 +41,6 @@ from proctor_train.mediqa_eval.embedded import (
     scores_of,
     split_encounters,
 )
-from proctor.tasks.mediqa_eval.ratings import RATINGS
 
 LANGUAGES = ("en", "zh")
 

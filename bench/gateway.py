@@ -18,10 +18,10 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
-from proctor_challenge.containers import BoxedSystem, BoxLimits, executor_of, program_image
 from proctor.core import Answer, Item, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.runs import ask
+from proctor_challenge.containers import BoxedSystem, BoxLimits, executor_of, program_image
 from tests.support.doubles_of_boxes import Shows
 
 PROGRAM = """

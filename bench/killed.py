@@ -31,9 +31,9 @@ from sqlalchemy import insert, select
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from proctor.core import generator, replacing
 from proctor_challenge.pages.site import KEY_FILE
 from proctor_challenge.schema import members
-from proctor.core import generator, replacing
 from proctor_web import signing_key
 from proctor_web.schema import sessions
 from proctor_web.sessions import start_session

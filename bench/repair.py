@@ -20,9 +20,9 @@ from proctor.audits.items.audit import fold_units, option_pools
 from proctor.audits.items.baselines import BaselineComparison, BaselineResult, fold_of_groups, rule_baselines
 from proctor.audits.items.classifiers import learned_baselines, once_rules
 from proctor.audits.items.options import OptionTable, right_options
-from proctor_build.repair import RepairSettings, accepted_repair
 from proctor.core import Item, option_writer, percent, reader_of
 from proctor.metrics import chance_of
+from proctor_build.repair import RepairSettings, accepted_repair
 
 WANTED = (
     "shortest-option", "longest-option", "nearest-to-question", "nearest-in-characters", "logistic-features",

@@ -1,4 +1,4 @@
-"""Circles of imports among the modules of the package, also by imports inside functions: `python tools/circles.py`.
+"""Circles of imports among the modules of the packages, also by imports inside functions: `python tools/circles.py`.
 
 import-linter holds the layers between rooms; inside a room, two modules that import each other can be read only
 together, and an import inside a function hides that. Counted are all imports that happen while the program runs, so not
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCES = sorted((Path(__file__).parents[1] / "packages").glob("*/src"))
 _NEVER = {"TYPE_CHECKING", "typing.TYPE_CHECKING"}  # what stands under these does not run
 
 
@@ -113,8 +113,12 @@ def circles(edges: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
 
 
 def package_sources() -> dict[str, str]:
-    """The texts of all modules of the package, by module."""
-    files = {file.relative_to(SOURCE).with_suffix("").parts: file for file in sorted(SOURCE.rglob("*.py"))}
+    """The texts of all modules of the packages, by module."""
+    files = {
+        file.relative_to(source).with_suffix("").parts: file
+        for source in SOURCES
+        for file in sorted(source.rglob("*.py"))
+    }
     return {
         ".".join(parts[:-1] if parts[-1] == "__init__" else parts): file.read_text(encoding="utf-8")
         for parts, file in files.items()

@@ -16,7 +16,7 @@ import pytest
 
 import proctor
 from proctor.runs import Store
-from tests.conftest import missing
+from tests.support.means import missing
 from tests.support.report_store import a_store
 from tools.docs import ROOT
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from proctor.core import Item
 from proctor_challenge.board_pages import shown_figures
 from proctor_challenge.boards import HiddenQuestions, given_away
 from proctor_challenge.challenge import SealedPart
 from proctor_challenge.folder import NewChallenge, new_challenge
 from proctor_challenge.scoring import Entrant, board_maker, score_entrant
 from proctor_challenge.settings import read_challenge
-from proctor.core import Item
 from tests.support.challenge_data import focus_data
 
 PHASE = "pre-evaluation"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.core import ProctorError
 from proctor_challenge.containers import BoxLimits, PodmanExecutor
 from proctor_challenge.containers.images import own_image
-from proctor.core import ProctorError
 
 SMALL = BoxLimits(memory=2**27, cpus=1, processes=32, shared_memory=2**20, scratch=2**20, log=2**16)
 HOSTILE = Path(__file__).parent / "hostile_box.py"

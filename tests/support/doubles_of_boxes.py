@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from proctor_challenge.containers import BoxedSystem, BoxLimits, Executor, ProcessExecutor
 from proctor.core import Answer, Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.runs.engine import ask
+from proctor_challenge.containers import BoxedSystem, BoxLimits, Executor, ProcessExecutor
 
 LABEL = f"test-{os.getpid()}/1/1"
 """Of this process alone: others test at the same time."""

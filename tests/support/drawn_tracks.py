@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 from proctor.tasks.simulated.script import Event, Scene, draw_script
+from proctor.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 
 WIDTH, HEIGHT, SIDE = 384, 216, 24
 

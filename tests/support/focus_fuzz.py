@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from proctor.tracks import OBJECTS
 from proctor.core import generator
 from proctor.tasks.focus.vocabulary import CAPABILITIES
+from proctor.tracks import OBJECTS
 
 Rng = np.random.Generator
 EncodedFrame = tuple[str, dict[str, Any], str, str | None]

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tests.conftest import missing
+from tests.support.means import missing
 
 
 def same_words(reference: str, said: str) -> bool:

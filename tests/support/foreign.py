@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import missing
+from tests.support.means import missing
 
 ROOT = Path(__file__).parents[2]
 

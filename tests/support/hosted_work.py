@@ -11,16 +11,16 @@ from pathlib import Path
 
 from sqlalchemy import func, insert, select
 
+from proctor.core import reader_of
 from proctor_challenge.boards import BoardFigure, Figures
 from proctor_challenge.challenge import Challenge
+from proctor_challenge.containers import BoxLimits, ProcessExecutor
+from proctor_challenge.containers.executors import StartedBox
 from proctor_challenge.queue import Leased
 from proctor_challenge.schema import boards, scorers
 from proctor_challenge.scorer import ScorerError, ScorerProcess, Scoring
 from proctor_challenge.settings import Kind
 from proctor_challenge.submissions import HandIn, hand_in, settle
-from proctor_challenge.containers import BoxLimits, ProcessExecutor
-from proctor_challenge.containers.executors import StartedBox
-from proctor.core import reader_of
 from proctor_web import utc_text
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.hosted import challenge_folder

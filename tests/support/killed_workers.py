@@ -23,6 +23,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
+from proctor.core import InputError, generator
 from proctor_challenge.boards import Figures
 from proctor_challenge.challenge import Access, Challenge
 from proctor_challenge.queue import Leased, expire
@@ -32,7 +33,6 @@ from proctor_challenge.scoring import rerun_all
 from proctor_challenge.states import PhaseState, set_phase
 from proctor_challenge.submissions import HandIn, HandInError, hand_in, settle
 from proctor_challenge.worker import Worker
-from proctor.core import InputError, generator
 from tests.support.challenge_counts import ENDS, check_counts, times_scored
 from tests.support.forked import _context
 from tests.support.hosted import team

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from proctor.tasks.focus.native import NativeReference, NativeRequest
 from proctor.tracks import Annotation
 from proctor_build.focus.builder import FocusBuilt
-from proctor.tasks.focus.native import NativeReference, NativeRequest
 
 
 class Log:

@@ -16,9 +16,9 @@ from proctor_web.app import create_app
 from proctor_web.review import ReviewSite
 from proctor_web.sessions import session_cookie, start_session
 from proctor_web.sources import NewItem
-from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.clock_video import ClockVideo, write_clock_video
+from tests.support.means import missing
 from tests.support.web_player import serving
 from tests.support.web_site import join
 from tests.support.web_study import study_of

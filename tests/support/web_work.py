@@ -11,8 +11,8 @@ from sqlalchemy import select
 from proctor.core import VideoClip
 from proctor_web import schema
 from proctor_web.review import ReviewSite
-from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
+from tests.support.means import missing
 from tests.support.web_keys import press, served, until, write
 from tests.support.web_site import PASSWORD, join
 from tests.support.web_study import new_items, study_of

@@ -11,16 +11,16 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.core import generator
 from proctor_challenge.board_pages import publish
 from proctor_challenge.boards import Figures
 from proctor_challenge.challenge import Challenge
+from proctor_challenge.containers import ProcessExecutor
+from proctor_challenge.containers.images import own_image
 from proctor_challenge.folder import NewChallenge, new_challenge
 from proctor_challenge.queue import Leased
 from proctor_challenge.scorer import ScorerProcess
 from proctor_challenge.scoring import score_submission, scorer_fingerprint
-from proctor_challenge.containers import ProcessExecutor
-from proctor_challenge.containers.images import own_image
-from proctor.core import generator
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.clock_video import ClockVideo, write_clock_video
 

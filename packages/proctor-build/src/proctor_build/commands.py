@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import JsonValue
 
 from proctor import core
+from proctor.core.formats import ChoiceFormat
 from proctor.tracks import ReadDefaults
 from proctor_build.checks import Completion, complete
 from proctor_build.files import files_of, read_annotations, write_folder
-from proctor.core.formats import ChoiceFormat
 
 if TYPE_CHECKING:
     from proctor.audits.items import FormatAudit
-    from proctor_build.repair import RepairedChoices, RepairSettings
     from proctor.stats import Estimate
+    from proctor_build.repair import RepairedChoices, RepairSettings
 
 
 class TracksAs(StrEnum):
@@ -116,8 +116,8 @@ def repair(
     Example: proctor build repair my-questions/ --out repaired
     """
     from proctor.audits.items import audit_items
-    from proctor_build.repair import RepairSettings, accepted_repair
     from proctor.metrics.text import default_encoder
+    from proctor_build.repair import RepairSettings, accepted_repair
 
     reader, data = _reader(benchmark, data)
     writer = core.option_writer(reader.name, data)

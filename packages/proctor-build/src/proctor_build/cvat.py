@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pydantic import ValidationError
 
+from proctor.core import InputError, refusal
 from proctor.tracks import (
     MOST_SIGHTINGS,
     AnnotatedBox,
@@ -23,7 +24,6 @@ from proctor.tracks import (
     video_id,
 )
 from proctor_build.xml import Node, read_xml
-from proctor.core import InputError, refusal
 
 _SHAPES = ("polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton")
 _MOMENTS: dict[str, MomentKind] = {"inserted_at": "insertion", "retrieved_at": "retrieval"}

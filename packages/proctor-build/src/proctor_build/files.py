@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from proctor.core import InputError, parse_json, read_bytes, refusal, validated, whole_folder
 from proctor.tracks import (
     FORMAT_VERSION,
     AnnotatedBox,
@@ -23,7 +24,6 @@ from proctor.tracks import (
     video_id,
 )
 from proctor_build.cvat import read_cvat, to_cvat
-from proctor.core import InputError, parse_json, read_bytes, refusal, validated, whole_folder
 
 _ONE_VIDEO = 1
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from proctor.audits.items import audit_items
-from proctor.tracks import deal_options
-from proctor_build.distractors import Bounds, OptionCosts, Texts, alike, looks_right, read_texts, right_answer
-from proctor_build.option_exchange import Blocks, Exchange, Floats, exchange
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder
+from proctor.tracks import deal_options
+from proctor_build.distractors import Bounds, OptionCosts, Texts, alike, looks_right, read_texts, right_answer
+from proctor_build.option_exchange import Blocks, Exchange, Floats, exchange
 
 TO_CONFIRM = "to be confirmed by a clinician"
 _ATTEMPTS = 12

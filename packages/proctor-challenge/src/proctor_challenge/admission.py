@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.api import validate
-from proctor_challenge.settings import Budget
 from proctor.core import InputError, ProctorError
+from proctor_challenge.settings import Budget
 
 _WRONG = "wrong: "
 

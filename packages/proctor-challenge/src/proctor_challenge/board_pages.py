@@ -11,16 +11,6 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
-from proctor_challenge.awards import Contender, announced_teams
-from proctor_challenge.board_charts import BoardText, board_chart, in_order
-from proctor_challenge.boards import Figures, MadeBoard, given_away, result_counts
-from proctor_challenge.challenge import Challenge
-from proctor_challenge.descriptions import DESCRIBED, RULED, undescribed
-from proctor_challenge.receipts import issue_receipts
-from proctor_challenge.schema import boards, results, submissions, teams
-from proctor_challenge.scoring import board_maker
-from proctor_challenge.settings import ChallengeSettings, Phase, ResultsPolicy
-from proctor_challenge.states import SubmissionState
 from proctor.core import (
     ACCURACY,
     HEADS,
@@ -50,6 +40,16 @@ from proctor.reports import (
     write_sections,
 )
 from proctor.stats import Removal, TieOrder
+from proctor_challenge.awards import Contender, announced_teams
+from proctor_challenge.board_charts import BoardText, board_chart, in_order
+from proctor_challenge.boards import Figures, MadeBoard, given_away, result_counts
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.descriptions import DESCRIBED, RULED, undescribed
+from proctor_challenge.receipts import issue_receipts
+from proctor_challenge.schema import boards, results, submissions, teams
+from proctor_challenge.scoring import board_maker
+from proctor_challenge.settings import ChallengeSettings, Phase, ResultsPolicy
+from proctor_challenge.states import SubmissionState
 from proctor_web import newest_change, utc_text
 
 Visitor = Literal["public", "participant", "organiser"]

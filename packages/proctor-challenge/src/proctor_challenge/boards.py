@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from proctor_challenge.schema import results, submissions, team_charges
-from proctor_challenge.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
 from proctor.metrics import chance_level, chance_of
 from proctor.results import (
@@ -42,6 +40,8 @@ from proctor.stats import (
     least_squares,
     luck,
 )
+from proctor_challenge.schema import results, submissions, team_charges
+from proctor_challenge.settings import Phase, RankingChoice
 
 _INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and places have draws of their own
 _ROUNDING = 1e-12  # a difference that is only rounding

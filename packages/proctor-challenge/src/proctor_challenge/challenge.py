@@ -20,10 +20,10 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from proctor.api import load
-from proctor_challenge.schema import CHALLENGE_VERSION, metadata
-from proctor_challenge.settings import CHALLENGE_FILE, SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
 from proctor.runs import Store, StoredTables, away, database_clock, lease_time, machine_time, reading
+from proctor_challenge.schema import CHALLENGE_VERSION, metadata
+from proctor_challenge.settings import CHALLENGE_FILE, SEALED, ChallengeSettings, Phase, read_challenge
 from proctor_web import SiteStore, prepare_accounts, site_store
 
 Access = Literal["web", "worker", "organiser"]

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor_challenge.containers import image_digest
 from proctor.core import ProctorError, limit_resources
+from proctor_challenge.containers import image_digest
 
 if TYPE_CHECKING:
     from proctor_challenge.admission import Admission

@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, Table, func, insert, select
 
-from proctor_challenge.challenge import TABLES
 from proctor.core import InputError
 from proctor.runs import StoredTables, open_engine, reading, shown_url, store_tables
+from proctor_challenge.challenge import TABLES
 from proctor_web import ACCOUNT_TABLES, REVIEW_TABLES, first_fault, private_store, trail_head
 
 _PART = 1000  # rows that are read and written at once

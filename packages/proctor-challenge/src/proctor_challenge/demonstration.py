@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.core import SUBMISSION_WRITERS, Answer, InputError, Item, Timing, count_of, generator, write_whole
+from proctor.systems import RandomGuess
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.folder import PRE_EVALUATION, NewChallenge, new_challenge
 from proctor_challenge.opening import open_phase
@@ -16,8 +18,6 @@ from proctor_challenge.settings import CHALLENGE_FILE, read_challenge
 from proctor_challenge.teams import TeamEntry, register_team
 from proctor_challenge.uploads import submit_file
 from proctor_challenge.worker import WorkPlan, work_on
-from proctor.core import SUBMISSION_WRITERS, Answer, InputError, Item, Timing, count_of, generator, write_whole
-from proctor.systems import RandomGuess
 
 TEAMS: Mapping[str, tuple[float, ...]] = {
     "Auriga": (0.6, 0.85),

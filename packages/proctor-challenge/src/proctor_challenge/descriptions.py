@@ -15,14 +15,14 @@ from typing import Literal
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
+from proctor.core import InputError, kept_text, replacing
+from proctor.interchange import file_hash
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.membership import is_member
 from proctor_challenge.schema import descriptions, teams
 from proctor_challenge.settings import Phase, size_of
 from proctor_challenge.states import PhaseState, phase_state
 from proctor_challenge.teams import named_team
-from proctor.core import InputError, kept_text, replacing
-from proctor.interchange import file_hash
 from proctor_web import record_change, utc_text
 
 DAILY = 20

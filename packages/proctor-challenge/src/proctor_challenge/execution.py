@@ -21,13 +21,13 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.api import load
+from proctor.runs import Limits, Outcome, PlanOptions, RunTakenError, Store, Tally
+from proctor.shell import SingleRun, plan_single
 from proctor_challenge.challenge import Challenge
+from proctor_challenge.containers import BoxedSystem, BoxError, BoxLimits, BoxReport, Executor, examine
 from proctor_challenge.queue import Leased
 from proctor_challenge.settings import CHALLENGE_FILE, Budget, Phase, Resources, read_challenge
 from proctor_challenge.states import SubmissionState
-from proctor_challenge.containers import BoxedSystem, BoxError, BoxLimits, BoxReport, Executor, examine
-from proctor.runs import Limits, Outcome, PlanOptions, RunTakenError, Store, Tally
-from proctor.shell import SingleRun, plan_single
 
 ALL_GPUS = "nvidia.com/gpu=all"
 """All GPUs of a machine, by the container device interface (CDI)."""

@@ -12,10 +12,6 @@ from typing import Any
 from pydantic import JsonValue
 
 from proctor.api import load
-from proctor_challenge.admission import checked_submission
-from proctor_challenge.challenge import SealedPart, check_reach
-from proctor_challenge.rights import folder_rights
-from proctor_challenge.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 from proctor.core import (
     Benchmark,
     InputError,
@@ -32,6 +28,10 @@ from proctor.core import (
 )
 from proctor.interchange import file_hash
 from proctor.media import CONDITIONS, MediaLibrary
+from proctor_challenge.admission import checked_submission
+from proctor_challenge.challenge import SealedPart, check_reach
+from proctor_challenge.rights import folder_rights
+from proctor_challenge.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 
 TRAINING, PRE_EVALUATION, TEST = "training", "pre-evaluation", "test"
 _EXAMPLES = 3  # problems of a kind that are named one by one

@@ -18,11 +18,11 @@ from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, lit
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
+from proctor.core import InputError, count_of
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.schema import account_charges, members, submissions, team_charges, teams
 from proctor_challenge.states import PhaseState, phase_state
 from proctor_challenge.submissions import quota_exceeded_by
-from proctor.core import InputError, count_of
 from proctor_web import find_account, new_token, pseudonym_of, record_change, utc_text
 
 

@@ -15,18 +15,6 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from proctor.api import results
-from proctor_challenge.board_pages import passed_gate, visible_boards
-from proctor_challenge.challenge import Challenge
-from proctor_challenge.execution import ONE_AT_A_TIME, boxed_system
-from proctor_challenge.folder import check_challenge
-from proctor_challenge.receipts import write_public_key
-from proctor_challenge.schema import results as figures
-from proctor_challenge.schema import scorers, submissions
-from proctor_challenge.scoring import scorer_fingerprint
-from proctor_challenge.settings import CHALLENGE_FILE, Phase
-from proctor_challenge.states import PhaseState, opening_of, phase_state, set_phase
-from proctor_challenge.teams import all_teams
-from proctor_challenge.containers import CHEAT_ORACLE, BoxError, Executor, program_image
 from proctor.core import (
     Benchmark,
     ConfigurationError,
@@ -42,6 +30,18 @@ from proctor.core import (
 )
 from proctor.runs import PlanOptions, Store
 from proctor.shell import plan_single
+from proctor_challenge.board_pages import passed_gate, visible_boards
+from proctor_challenge.challenge import Challenge
+from proctor_challenge.containers import CHEAT_ORACLE, BoxError, Executor, program_image
+from proctor_challenge.execution import ONE_AT_A_TIME, boxed_system
+from proctor_challenge.folder import check_challenge
+from proctor_challenge.receipts import write_public_key
+from proctor_challenge.schema import results as figures
+from proctor_challenge.schema import scorers, submissions
+from proctor_challenge.scoring import scorer_fingerprint
+from proctor_challenge.settings import CHALLENGE_FILE, Phase
+from proctor_challenge.states import PhaseState, opening_of, phase_state, set_phase
+from proctor_challenge.teams import all_teams
 from proctor_web import record_change
 
 ORACLE_QUESTIONS = 60

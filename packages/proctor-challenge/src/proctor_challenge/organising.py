@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
+from proctor.core import InputError, UsageError, one_of
 from proctor_challenge.board_pages import passed_gate
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.descriptions import (
@@ -29,7 +30,6 @@ from proctor_challenge.states import SubmissionState
 from proctor_challenge.submissions import disqualify, submissions_of
 from proctor_challenge.teams import TeamEntry, all_teams, named_team, register_team, set_eligible, withdraw_team
 from proctor_challenge.uploads import cancel_upload
-from proctor.core import InputError, UsageError, one_of
 from proctor_web import account_names
 
 _NUMBERED = re.compile(r"(?P<team>.+)#(?P<number>[0-9]{1,9})")

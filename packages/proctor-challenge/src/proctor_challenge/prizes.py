@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from proctor.core import InputError, Table, one_of, plain_table
 from proctor_challenge.awards import Contender, announced_teams, prize_shares
 from proctor_challenge.board_pages import Visitor, visible_boards
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.descriptions import described, description_fault
 from proctor_challenge.settings import CHALLENGE_FILE, Phase, Prizes
-from proctor.core import InputError, Table, one_of, plain_table
 
 NOT_PLACED, NOT_ABOVE, NOT_ELIGIBLE = "no place", "not above every baseline", "not eligible for awards"
 NO_DESCRIPTION, INSUFFICIENT = "no description of the method", "description does not suffice"

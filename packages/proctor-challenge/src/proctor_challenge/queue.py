@@ -17,12 +17,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, case, exists, or_, select, update
 from sqlalchemy.exc import InterfaceError, OperationalError
 
+from proctor.runs import LEASE_S, Lease, LeasedRows, StoreAwayError
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.schema import submissions, teams
 from proctor_challenge.settings import Kind
 from proctor_challenge.states import HOLDING, SubmissionState
 from proctor_challenge.submissions import StaleError, changed_state, log_event, move, submission_row
-from proctor.runs import LEASE_S, Lease, LeasedRows, StoreAwayError
 from proctor_web import utc_text
 
 SUBMISSIONS = LeasedRows(submissions.c.fence, submissions.c.lease_until)

@@ -14,10 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, JsonValue, StringConstraints
 from sqlalchemy import Connection, insert, select
 
-from proctor_challenge.boards import Figures
-from proctor_challenge.challenge import Challenge, SealedPart
-from proctor_challenge.schema import receipts, results, scorers, submissions, teams
-from proctor_challenge.settings import Phase, read_challenge
 from proctor.core import (
     ConfigurationError,
     FrozenModel,
@@ -30,6 +26,10 @@ from proctor.core import (
     pip_install,
     write_whole,
 )
+from proctor_challenge.boards import Figures
+from proctor_challenge.challenge import Challenge, SealedPart
+from proctor_challenge.schema import receipts, results, scorers, submissions, teams
+from proctor_challenge.settings import Phase, read_challenge
 from proctor_web import utc_text
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.core import shell_word
 from proctor_challenge.challenge import UPLOADS, challenge_store, owner_of
 from proctor_challenge.receipts import KEY_FILE
 from proctor_challenge.settings import CHALLENGE_FILE, SEALED, ChallengeSettings
-from proctor.core import shell_word
 
 _R, _W, _X = stat.S_IRGRP, stat.S_IWGRP, stat.S_IXGRP
 _LETTERS = {_R: "r", _W: "w", _X: "x", stat.S_ISGID: "s"}

@@ -19,13 +19,13 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
+from proctor.core import ProctorError, error_line
+from proctor.runs import StoreAwayError, away
 from proctor_challenge.board_pages import publish
 from proctor_challenge.boards import Figures
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.queue import Leased
 from proctor_challenge.scoring import score_submission, scorer_fingerprint
-from proctor.core import ProctorError, error_line
-from proctor.runs import StoreAwayError, away
 
 SCORING_S = 6 * 3600.0
 """The time limit for scoring one submission; a longer one is a fault of the scorer."""

@@ -20,16 +20,16 @@ from sqlalchemy import Connection, RowMapping, func, insert, or_, select
 
 from proctor import __version__
 from proctor.api import import_answers, score
+from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
+from proctor.results import load_items, status_counts
+from proctor.runs import Run, Store, StoreAwayError, one_at_a_time
+from proctor.shell import score_by_code
 from proctor_challenge.boards import AnswerSeconds, BoardFigure, BoardMaker, Figures, MadeBoard
 from proctor_challenge.challenge import Challenge, SealedPart
 from proctor_challenge.queue import Leased, advance
 from proctor_challenge.schema import results, scorers, submissions
 from proctor_challenge.states import SubmissionState
 from proctor_challenge.submissions import changed_state, submission_row
-from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
-from proctor.results import load_items, status_counts
-from proctor.runs import Run, Store, StoreAwayError, one_at_a_time
-from proctor.shell import score_by_code
 from proctor_web import utc_text
 
 _SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs", "results")

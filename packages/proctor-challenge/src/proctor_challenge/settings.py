@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from proctor_challenge.containers import BoxLimits
 from proctor.core import FrozenModel, ProblemsError, problem_texts, read_yaml
+from proctor_challenge.containers import BoxLimits
 
 CHALLENGE_FILE = "challenge.yaml"
 SEALED = "sealed"

@@ -16,12 +16,12 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, case, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from proctor.core import ProctorError, kept_text
 from proctor_challenge.admission import Admission
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.schema import account_charges, events, quotas, submissions, team_charges, teams
 from proctor_challenge.settings import Kind, Phase
 from proctor_challenge.states import HOLDING, RULES, PhaseState, SubmissionState, may_follow, phase_state
-from proctor.core import ProctorError, kept_text
 from proctor_web import record_change, utc_text
 
 REASONS = MappingProxyType(

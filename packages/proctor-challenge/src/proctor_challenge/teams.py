@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from proctor.core import InputError, kept_text, one_of
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.membership import TeamError, enter_team, secret_hash
 from proctor_challenge.schema import teams
-from proctor.core import InputError, kept_text, one_of
 from proctor_web import new_token, record_change, utc_text
 
 _MARKS = " -_.&'()+"

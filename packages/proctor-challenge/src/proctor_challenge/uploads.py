@@ -20,6 +20,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, and_, or_, select
 
+from proctor.core import ConfigurationError, InputError, replacing
+from proctor.interchange import file_hash
 from proctor_challenge.admission import Admission
 from proctor_challenge.board_pages import passed_gate
 from proctor_challenge.challenge import Challenge
@@ -39,8 +41,6 @@ from proctor_challenge.submissions import (
     submission_row,
 )
 from proctor_challenge.teams import named_team
-from proctor.core import ConfigurationError, InputError, replacing
-from proctor.interchange import file_hash
 from proctor_web import BusyError
 
 RENEWED_S = 30.0

@@ -22,7 +22,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import IntegrityError
 
+from proctor.core import ConfigurationError, InfrastructureError, InputError
+from proctor.runs import LEASE_S, beating, delete_runs, revise_benchmark
 from proctor_challenge.challenge import Challenge, SealedPart
+from proctor_challenge.containers import BoxReport, Executor, executor_of
 from proctor_challenge.descriptions import DESCRIBED, RULED
 from proctor_challenge.execution import ALL_GPUS, EndedError, StoppedError, run_submission
 from proctor_challenge.queue import KINDS, OUTAGES, Leased, SubmissionLease, advance, claim, expire, give_back, held_by
@@ -32,9 +35,6 @@ from proctor_challenge.scoring import ScorerChangedError, keep_result, known_sco
 from proctor_challenge.settings import Kind
 from proctor_challenge.states import SubmissionState
 from proctor_challenge.submissions import StaleError
-from proctor_challenge.containers import BoxReport, Executor, executor_of
-from proctor.core import ConfigurationError, InfrastructureError, InputError
-from proctor.runs import LEASE_S, beating, delete_runs, revise_benchmark
 from proctor_web import newest_change, utc_text
 
 RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate", DESCRIBED, RULED)
@@ -269,7 +269,13 @@ class WorkPlan:
 
 
 async def work_on_folder(
-    folder: Path, store: str | None, executor: str, gpu: str, once: bool, stop: asyncio.Event, log: Callable[[str], None]
+    folder: Path,
+    store: str | None,
+    executor: str,
+    gpu: str,
+    once: bool,
+    stop: asyncio.Event,
+    log: Callable[[str], None],
 ) -> int:
     """`work_on` for `proctor worker DIR`."""
     return await work_on(WorkPlan(folder, store, executor, gpu, once), stop, log)

@@ -10,18 +10,17 @@ if TYPE_CHECKING:
         AnswererRehearsal,
         AnswererTraining,
         TrainedAnswerer,
+        fine_tune_answerer,
         rehearse_answerer,
+    )
+    from proctor_train.answerer_training import (
+        AnswererOptions,
+        ParityOptions,
+        arrange_answerer,
+        check_parity,
         train_answerer,
     )
-    from proctor_train.fine_tuning import (
-        ChatExample,
-        LoraSettings,
-        data_hash,
-        fine_tune,
-        measure,
-        merge,
-        with_adapter,
-    )
+    from proctor_train.fine_tuning import ChatExample, LoraSettings, data_hash, fine_tune, measure, merge, with_adapter
     from proctor_train.generative import (
         GenerativePlan,
         JudgeParts,
@@ -41,12 +40,16 @@ if TYPE_CHECKING:
         refuse_leaks,
         shuffled_ratings,
     )
-    from proctor_train.parity import check_run, export_run
-    from proctor_train.run_folder import CheckpointEvaluation, RunFolder
     from proctor_train.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
     from proctor_train.judge_fit import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
-    from proctor_train.judge_training import ClassifierOptions, GenerativeOptions, train_classifier_judge, train_generative_judge
-    from proctor_train.answerer_training import AnswererOptions, ParityOptions, arrange_answerer, check_parity, train_answerer
+    from proctor_train.judge_training import (
+        ClassifierOptions,
+        GenerativeOptions,
+        train_classifier_judge,
+        train_generative_judge,
+    )
+    from proctor_train.parity import check_run, export_run
+    from proctor_train.run_folder import CheckpointEvaluation, RunFolder
 else:
     export_lazily(__name__)
 
@@ -55,8 +58,9 @@ __all__ = [
     "CheckpointEvaluation", "ClassifierOptions", "ComparedJudges", "FitMethod", "FitOptions", "FittedJudge",
     "GenerativeOptions", "GenerativePlan", "GrpoSettings", "HeldOutAgreement", "JudgeParts", "LoraSettings",
     "ParityOptions", "RunFolder", "TrainedAnswerer", "TrainedGenerative", "arrange_answerer", "check_parity",
-    "check_run", "data_hash", "encounter_folds", "export_run", "fine_tune", "fit_judge", "fit_judge_async",
-    "held_out_agreement", "judge_agreement", "judge_card", "majority", "measure", "merge", "part_encounters",
-    "prepare_fit", "refuse_constant", "refuse_leaks", "rehearse", "rehearse_answerer", "shuffled_ratings",
-    "train_answerer", "train_classifier_judge", "train_generative", "train_generative_judge", "with_adapter",
+    "check_run", "data_hash", "encounter_folds", "export_run", "fine_tune", "fine_tune_answerer", "fit_judge",
+    "fit_judge_async", "held_out_agreement", "judge_agreement", "judge_card", "majority", "measure", "merge",
+    "part_encounters", "prepare_fit", "refuse_constant", "refuse_leaks", "rehearse", "rehearse_answerer",
+    "shuffled_ratings", "train_answerer", "train_classifier_judge", "train_generative", "train_generative_judge",
+    "with_adapter",
 ]  # fmt: skip

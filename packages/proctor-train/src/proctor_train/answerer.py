@@ -299,7 +299,7 @@ class TrainedAnswerer:
     lengths: str
 
 
-def train_answerer(what: AnswererTraining, out: Path) -> TrainedAnswerer:
+def fine_tune_answerer(what: AnswererTraining, out: Path) -> TrainedAnswerer:
     """Trains in the folder `out`, or continues there.
 
     The engine of `proctor run` evaluates every checkpoint on the validation part; its answers are in the store

@@ -22,12 +22,18 @@ from proctor.core import (
     shell_word,
 )
 from proctor.reports import FrameLike, Record
-from proctor.shell import library_as, loaded_as, need_media
-from proctor.shell import parts_of
-from proctor.shell import LoraOptions, ShownOptions
-from proctor.shell import condition_names
-from proctor.shell import Draws, filled
-from proctor.shell import checked
+from proctor.shell import (
+    Draws,
+    LoraOptions,
+    ShownOptions,
+    checked,
+    condition_names,
+    filled,
+    library_as,
+    loaded_as,
+    need_media,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Table

@@ -21,7 +21,7 @@ from proctor.cli import (
     spent,
     watched,
 )
-from proctor.core import InputError, Option, Usage, UsageError, count_of, output_file
+from proctor.core import Option, Usage, UsageError, count_of, output_file
 from proctor.shell import BenchmarkName, BenchmarkSource, GridOptions, StoreUrl, declared
 from proctor_train.answerer_training import AnswererOptions
 from proctor_train.judge_comparison import AgreementOptions

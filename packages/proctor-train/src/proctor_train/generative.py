@@ -28,13 +28,7 @@ from proctor_train.fine_tuning import (
     with_adapter,
 )
 from proctor_train.grpo import GrpoSettings, reinforce
-from proctor_train.held_out import (
-    HeldOutAgreement,
-    encounter_folds,
-    held_out_agreement,
-    refuse_leaks,
-    shuffled_ratings,
-)
+from proctor_train.held_out import HeldOutAgreement, encounter_folds, held_out_agreement, refuse_leaks, shuffled_ratings
 from proctor_train.judge_questions import JudgeQuestion, judge_questions, merit, parity_items, rewarded_task, scores
 from proctor_train.parity import remembered, write_items
 from proctor_train.run_folder import (

@@ -25,9 +25,7 @@ from proctor.core import (
     safe_cell,
     write_whole,
 )
-from proctor.shell import Draws, Seed, filled, listed
-from proctor.shell import ratings_in, refuse_in_sample
-from proctor.shell import StoredRuns, stored
+from proctor.shell import Draws, Seed, StoredRuns, filled, listed, ratings_in, refuse_in_sample, stored
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

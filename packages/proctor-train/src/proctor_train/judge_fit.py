@@ -23,12 +23,23 @@ from proctor.core import (
     plain_table,
     write_whole,
 )
-from proctor.shell import media_at
-from proctor.shell import ModelOptions
-from proctor.shell import Draws, OnChange, Seed, Stop, filled, listed
-from proctor.shell import judge_prompts_of, ratings_in, refuse_in_sample
-from proctor.shell import StoredRuns, stored, sync_twin
-from proctor.shell import ModelAccess
+from proctor.shell import (
+    Draws,
+    ModelAccess,
+    ModelOptions,
+    OnChange,
+    Seed,
+    Stop,
+    StoredRuns,
+    filled,
+    judge_prompts_of,
+    listed,
+    media_at,
+    ratings_in,
+    refuse_in_sample,
+    stored,
+    sync_twin,
+)
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable

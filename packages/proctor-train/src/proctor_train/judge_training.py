@@ -24,21 +24,33 @@ from proctor.core import (
     safe_cell,
     write_whole,
 )
-from proctor.shell import media_at
-from proctor_train.judge_fit import FittedJudge
-from proctor.shell import LoraOptions, ModelOptions
-from proctor.shell import Concurrency, Draws, MediaFolder, Seed, filled, listed
-from proctor.shell import judge_prompts_of, ratings_in
-from proctor.shell import StoredRuns, open_store, stored, sync_twin
-from proctor.shell import ModelAccess
+from proctor.shell import (
+    Concurrency,
+    Draws,
+    LoraOptions,
+    MediaFolder,
+    ModelAccess,
+    ModelOptions,
+    Seed,
+    StoredRuns,
+    filled,
+    judge_prompts_of,
+    listed,
+    media_at,
+    open_store,
+    ratings_in,
+    stored,
+    sync_twin,
+)
 from proctor_train.answerer_training import lora_settings
+from proctor_train.judge_fit import FittedJudge
 
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import PaidJudgements, Store
-    from proctor_train.mediqa_eval.classifier import ClassifierRecipe, TrainedClassifier
     from proctor_train import GenerativePlan, GrpoSettings, JudgeParts, TrainedGenerative
+    from proctor_train.mediqa_eval.classifier import ClassifierRecipe, TrainedClassifier
 
     _Store = Store | str | Path | None
 else:
@@ -121,8 +133,8 @@ async def train_classifier_judge_async(
     scorer. Raises `InputError` if there are no ratings, for a folder of another training, and if an encounter is among
     the `audited` ones. The command is `proctor train classifier-judge`.
     """
-    from proctor_train.mediqa_eval.classifier import classifier_settings, train_classifier
     from proctor_train import RunFolder
+    from proctor_train.mediqa_eval.classifier import classifier_settings, train_classifier
 
     given, path = filled("train_classifier_judge", ClassifierOptions, options), Path(out)
     where = stored(source, benchmark)

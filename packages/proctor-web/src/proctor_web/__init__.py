@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from proctor_web.sessions import Visitor, current, require, site_of, visitor_of
     from proctor_web.settings import is_address, review_accounts
     from proctor_web.site import Listening, Site, bound, private_store, signing_key
+    from proctor_web.site_kinds import SITE_KINDS, SiteKind, kind_of
     from proctor_web.site_tables import ACCOUNT_TABLES, REVIEW_TABLES, prepare_accounts
     from proctor_web.stores import SiteStore, site_store
     from proctor_web.trail import first_fault, newest_change, pseudonym_of
     from proctor_web.trail import head as trail_head
     from proctor_web.trail import record as record_change
     from proctor_web.uploads import NoRoomError, Upload, receive_upload, remove_unfinished
-    from proctor_web.site_kinds import SITE_KINDS, SiteKind, kind_of
 else:
     export_lazily(__name__)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proctor.cli import Output, OutputFormat, print_json, print_line, print_note, show
-from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, one_of, pip_install
+from proctor.core import InputError, Option, UsageError, count_of, one_of
 from proctor.shell import names_in
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ ReviewStore = Annotated[
     str | None,
     Option("A file or SQLAlchemy URL. [default: PROCTOR_STORE, or as review.yaml or challenge.yaml says]", "--store"),
 ]
+
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
     """The accounts of the review or challenge in a folder."""

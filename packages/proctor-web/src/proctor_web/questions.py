@@ -9,6 +9,8 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, func, insert, select
 
 from proctor.audits.items import TextCues, text_cues
+from proctor.core import Item, Reference, kept_text, validated
+from proctor.core.formats import ChoiceFormat, option_letters
 from proctor_build.pipeline import (
     KEY_STANDS_OUT,
     BrokenRule,
@@ -18,8 +20,6 @@ from proctor_build.pipeline import (
     broken_rule,
     stands_out,
 )
-from proctor.core import Item, Reference, kept_text, validated
-from proctor.core.formats import ChoiceFormat, option_letters
 from proctor_web.forms import QuestionBody, QuestionText
 from proctor_web.progress import read_version
 from proctor_web.readings import IncompleteError

@@ -11,19 +11,6 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from proctor_build.pipeline import (
-    DraftQuestion,
-    ProcedureEvent,
-    Project,
-    Record,
-    RecordToReview,
-    ReviewStage,
-    ToReview,
-    kind_of,
-    question_version,
-    records_of,
-    stages_of,
-)
 from proctor.core import (
     Answer,
     Dimension,
@@ -41,6 +28,19 @@ from proctor.core import (
 from proctor.core.formats import option_letters
 from proctor.media import MediaLibrary
 from proctor.runs import BASELINES, Run, Store, chosen_runs
+from proctor_build.pipeline import (
+    DraftQuestion,
+    ProcedureEvent,
+    Project,
+    Record,
+    RecordToReview,
+    ReviewStage,
+    ToReview,
+    kind_of,
+    question_version,
+    records_of,
+    stages_of,
+)
 from proctor_web.forms import (
     Form,
     FormModel,

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor_build.annotators.detector import (
-        DetectorNetwork,
-        DetectorPlan,
-        Frames,
-        folds_of,
-        held_out_detections,
-    )
+    from proctor_build.annotators.detector import DetectorNetwork, DetectorPlan, Frames, folds_of, held_out_detections
     from proctor_build.annotators.pairs import (
         CHOICES,
         TrackAgreement,

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveFloat
 
-from proctor.tracks import AnnotatedBox, Annotation
-from proctor_build.annotators.proposals import BoxDetection
 from proctor.core import ConfigurationError, InputError, count_of, generator, pip_install, read_bytes, read_model
 from proctor.models import Letterbox, NetworkProcess
+from proctor.tracks import AnnotatedBox, Annotation
+from proctor_build.annotators.proposals import BoxDetection
 
 if TYPE_CHECKING:
     from PIL.Image import Image

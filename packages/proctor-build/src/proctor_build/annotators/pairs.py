@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from proctor.tracks import AnnotatedMoment, Annotation, Sighting, official_name
 from proctor.core import InputError
 from proctor.stats import Estimate, Floats, Resampling, Share, ratio, sums_interval
+from proctor.tracks import AnnotatedMoment, Annotation, Sighting, official_name
 
 ALIKE = 0.5
 """Boxes with at least this overlap (intersection over union) show the same object."""

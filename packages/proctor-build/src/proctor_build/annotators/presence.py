@@ -15,9 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from proctor.tracks import AnnotatedVideo, Annotation, official_name
 from proctor.core import InputError
 from proctor.stats import Estimate, LabelVotes, LatentLabels, Resampling, copying, dawid_skene, entropy
+from proctor.tracks import AnnotatedVideo, Annotation, official_name
 
 CLIP_S = 5
 """Seconds of a clip."""

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from proctor.core import InputError
 from proctor.tracks import AnnotatedBox, Annotation, Sighting
 from proctor_build.annotators.tables import Cells, read_rows
-from proctor.core import InputError
 
 SAME = 0.4
 """A box and a detection with at least this overlap (intersection over union) show the same object. A box displaced by

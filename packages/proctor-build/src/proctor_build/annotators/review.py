@@ -10,12 +10,12 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from proctor.core import InputError, Region, content_hash
 from proctor.tracks import AnnotatedBox, AnnotatedVideo, Annotation
 from proctor_build.annotators.pairs import CHOICES, TrackDifference
 from proctor_build.annotators.presence import CLIP_S, PresenceVote, clip_start, clips_of
 from proctor_build.annotators.proposals import ACCEPT, REJECT, BoxProposal
 from proctor_build.pipeline import ConsensusLine, RecordToReview, ReviewedBody, ReviewPart
-from proctor.core import InputError, Region, content_hash
 
 PRESENCE_FORM, CHOICE_FORM = "presence", "choice"
 _AROUND_S = 2  # seconds of video before and after what is decided

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
+from proctor.core import InputError, count_of
+from proctor.media import MediaLibrary, Picture
 from proctor.tracks import OBJECTS, AnnotatedVideo, Annotation, ReadDefaults, official_name
 from proctor_build.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
-from proctor_build.annotators.pairs import (
-    CHOICES,
-    MOMENT_S,
-    TrackDifference,
-    adjudicated,
-    agreement_of,
-    compare_tracks,
-)
+from proctor_build.annotators.pairs import CHOICES, MOMENT_S, TrackDifference, adjudicated, agreement_of, compare_tracks
 from proctor_build.annotators.presence import (
     RISK,
     AnnotatorReliability,
@@ -82,8 +77,6 @@ from proctor_build.pipeline import (
     stage_settings,
     waiting_for_readers,
 )
-from proctor.core import InputError, count_of
-from proctor.media import MediaLibrary, Picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -10,8 +10,6 @@ from typing import Literal, get_args
 
 from pydantic import JsonValue, TypeAdapter
 
-from proctor.tracks import Annotation
-from proctor_build.annotators.pairs import TrackComparison, class_of
 from proctor.core import count_of, number_interval
 from proctor.stats import (
     FEWEST_DIFFERENCES,
@@ -21,6 +19,8 @@ from proctor.stats import (
     Resampling,
     annotation_tolerance,
 )
+from proctor.tracks import Annotation
+from proctor_build.annotators.pairs import TrackComparison, class_of
 
 AnnotatedPair = tuple[Annotation, Annotation, TrackComparison]
 """Two annotators' tracks of one video, compared."""

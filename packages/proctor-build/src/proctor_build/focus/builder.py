@@ -14,6 +14,19 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from proctor import __version__
+from proctor.core import (
+    InputError,
+    clock_text,
+    content_hash,
+    count_of,
+    generator,
+    percent,
+    read_bytes,
+    whole_folder,
+    write_whole,
+)
+from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
+from proctor.tasks.focus import NativeReference, NativeRequest, lettered, write_native
 from proctor.tracks import Annotation, CandidateQuestion, deal_options, official_name
 from proctor_build import Completion, complete
 from proctor_build.annotators import (
@@ -25,6 +38,7 @@ from proctor_build.annotators import (
     annotators_tolerances,
     pair_files,
 )
+from proctor_build.focus.plan import ASKED, SEEN_IN_TRAINING, Chosen, FocusPlan, choose_questions
 from proctor_build.pipeline import (
     DATASHEET,
     ExportedBenchmark,
@@ -43,21 +57,6 @@ from proctor_build.pipeline import (
     stage_settings,
 )
 from proctor_build.sources import SourcesStage
-from proctor.core import (
-    InputError,
-    clock_text,
-    content_hash,
-    count_of,
-    generator,
-    percent,
-    read_bytes,
-    whole_folder,
-    write_whole,
-)
-from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
-from proctor.tasks.focus import NativeReference, NativeRequest, write_native
-from proctor_build.focus.plan import ASKED, SEEN_IN_TRAINING, Chosen, FocusPlan, choose_questions
-from proctor.tasks.focus import lettered
 
 BUILDER_VERSION = "2"
 """Changes whenever the same annotations, plan and seed give other questions."""

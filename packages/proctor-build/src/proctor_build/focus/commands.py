@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
+from proctor.core import InputError, Option, PluginReport, Steps, Table, UsageError, count_of, plain_table, shell_word
 from proctor.tracks import ReadDefaults
 from proctor_build import Completion, Fps, ProcedureName, TrackFiles, completed, files_of
-from proctor.core import InputError, Option, PluginReport, Steps, Table, UsageError, count_of, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor_build.annotators import MeasuredTolerances

@@ -16,8 +16,8 @@ from pydantic import JsonValue
 from proctor import tracks
 from proctor.core import InputError, generator
 from proctor.core.formats import PatternFormat, option_letters
-from proctor_build.focus.rules import FOCUS_RULES, known_attributes
 from proctor.tasks.focus import GROUP_OF, GROUPS, time_tolerance
+from proctor_build.focus.rules import FOCUS_RULES, known_attributes
 
 _MAX_COUNT = 20  # a larger number of events only tests patience
 
@@ -168,9 +168,7 @@ def windows_of(
     if seconds:
         first = annotation.video.first_second
         length = min(seconds, int(annotation.video.seconds) - first)
-        changes = [
-            annotated_moment.time for annotated_moment in (*tracks.arrivals(annotation), *annotation.moments)
-        ]
+        changes = [annotated_moment.time for annotated_moment in (*tracks.arrivals(annotation), *annotation.moments)]
         starts = [
             start
             for start in range(first, int(annotation.video.seconds) - length + 1)
@@ -285,10 +283,7 @@ class Chosen:
 
 
 def choose_questions(
-    annotations: Sequence[tracks.Annotation],
-    plan: FocusPlan,
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    annotations: Sequence[tracks.Annotation], plan: FocusPlan, *, progress: Callable[[int, int], None] | None = None
 ) -> Chosen:
     """The questions on all videos, chosen by the plan; `progress` is called with the numbers of steps done and of all.
 
@@ -336,9 +331,7 @@ def _pool(
     """All candidates of every video whose answers do not leak."""
     names = sorted({name for annotation in annotations for name in annotation.classes})
     inserted = {moment.class_name for some in annotations for moment in some.moments if moment.kind == "insertion"}
-    arising = {
-        name for name in names if tracks.official_name(name) in tracks.ARISING and name not in inserted
-    }
+    arising = {name for name in names if tracks.official_name(name) in tracks.ARISING and name not in inserted}
     if not names:
         return {annotation.video.id: [] for annotation in annotations}
     say = replace(focus_templates(names, arising, known_attributes(annotations)), measured_s=plan.time_tolerance)
@@ -380,9 +373,7 @@ def _candidates(
     return kept
 
 
-def _lines(
-    annotation: tracks.Annotation, plan: FocusPlan
-) -> Iterator[tuple[float, float, tracks.Timeline]]:
+def _lines(annotation: tracks.Annotation, plan: FocusPlan) -> Iterator[tuple[float, float, tracks.Timeline]]:
     """The parts of a video to show: start, end, and what is known of each."""
     video = annotation.video.id
     if plan.track == "procedure":

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from proctor.tracks import QUADRANTS, STAYING, TRACK_RULES, AnnotatedMoment, Annotation, CandidateQuestion, QuestionTemplates, Rule, Sighting, Timeline, official_name, only_one, quadrant_of, rules_by_name, third
 from proctor.core import clock_text
 from proctor.core.formats import (
     BinaryFormat,
@@ -15,6 +14,23 @@ from proctor.core.formats import (
     PatternFormat,
     PercentageFormat,
     TimestampsFormat,
+)
+from proctor.tracks import (
+    QUADRANTS,
+    STAYING,
+    TRACK_RULES,
+    AnnotatedMoment,
+    Annotation,
+    CandidateQuestion,
+    QuestionTemplates,
+    Rule,
+    Sighting,
+    Timeline,
+    official_name,
+    only_one,
+    quadrant_of,
+    rules_by_name,
+    third,
 )
 
 _APART_S = 6.0  # between two insertions of a class, so that a time in hh:mm:ss identifies one of them

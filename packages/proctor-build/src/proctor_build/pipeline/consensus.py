@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from proctor.core import InputError, count_of, read_jsonl, shell_word, unique_keys, validated
 from proctor_build.pipeline.project import check_inside
 from proctor_build.pipeline.stage import StageSettings, WaitingError, Work
-from proctor.core import InputError, count_of, read_jsonl, shell_word, unique_keys, validated
 
 _LONGEST = 10_000
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, count_of
+from proctor.core.formats import ChoiceFormat, option_letters
 from proctor_build.distractors import Bounds, OptionCosts, read_texts
 from proctor_build.pipeline.records import DraftQuestion
 from proctor_build.pipeline.screening import as_item
 from proctor_build.pipeline.speech import content_words
 from proctor_build.repair import RepairSettings, repair_items
-from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, count_of
-from proctor.core.formats import ChoiceFormat, option_letters
 
 
 class _Lender(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from proctor.core import InputError, RefusalError, cell_number, count_of, read_json, read_table, validated
 from proctor_build.pipeline.records import Call, ProcedureEvent, Refused, Sentence
 from proctor_build.pipeline.speech import video_seconds
 from proctor_build.pipeline.stage import PROMPTS, Made, Stage, StageSettings, Work
 from proctor_build.pipeline.subtitles import spoken_words
-from proctor.core import InputError, RefusalError, cell_number, count_of, read_json, read_table, validated
 
 _EDGE_S = 0.5
 

@@ -17,23 +17,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from proctor.audits.items import audit_items
-from proctor.tracks import deal_options
-from proctor_build.pipeline.project import Project, SourceVideo
-from proctor_build.pipeline.readback import (
-    DATASHEET,
-    ExportedBenchmark,
-    about_export,
-    check_read_back,
-    write_about,
-)
-from proctor_build.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
-from proctor_build.pipeline.review import REJECTED, REVIEW
-from proctor_build.pipeline.rework import Reworked
-from proctor_build.pipeline.screening import Screening, as_item, blind_answers
-from proctor_build.pipeline.stage import ALL, Made, Stage, StageSettings, Work
-from proctor_build.pipeline.status import first_causes
 from proctor.audits import split_items, split_leaks
+from proctor.audits.items import audit_items
 from proctor.core import (
     DASH,
     InputError,
@@ -48,6 +33,15 @@ from proctor.core import (
 )
 from proctor.core.formats import option_letters
 from proctor.stats import Estimate
+from proctor.tracks import deal_options
+from proctor_build.pipeline.project import Project, SourceVideo
+from proctor_build.pipeline.readback import DATASHEET, ExportedBenchmark, about_export, check_read_back, write_about
+from proctor_build.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
+from proctor_build.pipeline.review import REJECTED, REVIEW
+from proctor_build.pipeline.rework import Reworked
+from proctor_build.pipeline.screening import Screening, as_item, blind_answers
+from proctor_build.pipeline.stage import ALL, Made, Stage, StageSettings, Work
+from proctor_build.pipeline.status import first_causes
 
 REVIEWED = "reviewed.md"
 """The file of a project with the datasheet's section on its review."""

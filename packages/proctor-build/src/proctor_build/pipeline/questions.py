@@ -13,12 +13,12 @@ from typing import ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
+from proctor.core import collapse_spaces, count_of
 from proctor_build.pipeline.project import Project
 from proctor_build.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor_build.pipeline.speech import content_words, sides_and_numbers
 from proctor_build.pipeline.stage import Asker, Made, Stage, StageSettings, Work, chosen_template, stage_settings
 from proctor_build.pipeline.subtitles import spoken_words
-from proctor.core import collapse_spaces, count_of
 
 M = TypeVar("M", bound=BaseModel)
 

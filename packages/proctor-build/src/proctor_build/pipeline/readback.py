@@ -11,8 +11,6 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from proctor_build.pipeline.project import Project, SourceVideo
-from proctor.tracks import simulated_there
 from proctor.core import (
     ABOUT,
     BENCHMARKS,
@@ -29,6 +27,8 @@ from proctor.core import (
     reader_at,
     write_whole,
 )
+from proctor.tracks import simulated_there
+from proctor_build.pipeline.project import Project, SourceVideo
 
 DATASHEET = "DATASHEET.md"
 _ROUNDED_S = 0.01

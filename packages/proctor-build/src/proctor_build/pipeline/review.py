@@ -8,6 +8,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from proctor.core import Region, collapse_spaces, content_hash, count_of
+from proctor.core.formats import MOST_OPTIONS
 from proctor_build.pipeline.consensus import (
     ConsensusLine,
     ConsensusSettings,
@@ -22,8 +24,6 @@ from proctor_build.pipeline.records import DraftQuestion, ProcedureEvent, Refuse
 from proctor_build.pipeline.rework import Reworked
 from proctor_build.pipeline.screening import Screening, ScreenSettings, screen
 from proctor_build.pipeline.stage import PROMPTS, Made, Stage, Work, stage_settings
-from proctor.core import Region, collapse_spaces, content_hash, count_of
-from proctor.core.formats import MOST_OPTIONS
 
 REVIEW, REJECTED = "review", "rejected in review"
 _LONGEST = 10_000

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field
 
+from proctor.core import collapse_spaces, count_of
 from proctor_build.pipeline.draft_options import candidates, in_blocks, too_like
 from proctor_build.pipeline.project import Project
 from proctor_build.pipeline.questions import (
@@ -35,7 +36,6 @@ from proctor_build.pipeline.stage import (
     chosen_template,
     stage_settings,
 )
-from proctor.core import collapse_spaces, count_of
 
 TO_CONFIRM = "new options: to be confirmed by a clinician"
 REWORDED = "new question text: to be confirmed by a clinician"

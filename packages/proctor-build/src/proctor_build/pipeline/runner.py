@@ -16,9 +16,6 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from proctor_build.pipeline.project import SETTINGS_FILE, Project
-from proctor_build.pipeline.records import Record, UnitFile
-from proctor_build.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
 from proctor.core import (
     FrozenModel,
     InfrastructureError,
@@ -37,6 +34,9 @@ from proctor.core import (
 )
 from proctor.media import Catalogue, cache_folder
 from proctor.models import RejectionWatch
+from proctor_build.pipeline.project import SETTINGS_FILE, Project
+from proctor_build.pipeline.records import Record, UnitFile
+from proctor_build.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
 
 R = TypeVar("R", bound=Record)
 

@@ -9,8 +9,6 @@ from typing import ClassVar
 from pydantic import Field
 
 from proctor.audits.items import audit_items
-from proctor_build.pipeline.records import Call, DraftQuestion, Record, Refused
-from proctor_build.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor.core import (
     OPTION_POOL,
     Answer,
@@ -29,6 +27,8 @@ from proctor.core import (
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, gives_up, option_letters
 from proctor.judges import build_judge, several
+from proctor_build.pipeline.records import Call, DraftQuestion, Record, Refused
+from proctor_build.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 
 SOLVED_BLIND = "answered without the video"
 MAYBE_SOLVED = "answered without the video each time, by too few models to exclude chance"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from proctor.core import NUMBER_WORDS, InputError, RefusalError, Usage, count_of, tokens
+from proctor.judges import has_injection
+from proctor.media import Catalogue, cache_folder
 from proctor_build.pipeline.records import LOW_CONFIDENCE, Call, Refused, Sentence
 from proctor_build.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor_build.pipeline.subtitles import Cue
 from proctor_build.pipeline.transcripts import ROLE, in_sentences, read_transcript, recognise
-from proctor.core import NUMBER_WORDS, InputError, RefusalError, Usage, count_of, tokens
-from proctor.judges import has_injection
-from proctor.media import Catalogue, cache_folder
 
 STEERING = "speaks to a model"
 _SLACK_S = 2.0  # a last subtitle may stand a little longer than its video

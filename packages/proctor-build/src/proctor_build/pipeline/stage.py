@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from proctor_build.pipeline.project import Project, SourceVideo, check_inside
-from proctor_build.pipeline.records import Call, Record, Refused, UnitFile
 from proctor.core import (
     Frame,
     FrozenModel,
@@ -28,6 +26,8 @@ from proctor.core import (
 from proctor.judges import CachedModel, StoredReply, as_said, as_text
 from proctor.media import Sound
 from proctor.models import load_prompt
+from proctor_build.pipeline.project import Project, SourceVideo, check_inside
+from proctor_build.pipeline.records import Call, Record, Refused, UnitFile
 
 if TYPE_CHECKING:
     import numpy as np

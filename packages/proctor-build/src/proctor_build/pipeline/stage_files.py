@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from proctor.core import InputError, UsageError, count_of, write_whole
 from proctor_build.files import write_folder
 from proctor_build.pipeline.project import Project
-from proctor.core import InputError, UsageError, count_of, write_whole
 
 if TYPE_CHECKING:
     from proctor_build.pipeline.stage import Stage

@@ -10,11 +10,11 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
+from proctor.core import InputError, Usage, count_of
 from proctor_build.pipeline.project import Project
 from proctor_build.pipeline.records import Refused, UnitFile
 from proctor_build.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor_build.pipeline.stage import ALL
-from proctor.core import InputError, Usage, count_of
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor_build.pipeline.records import Word
 from proctor.core import InputError, input_text, tokens
+from proctor_build.pipeline.records import Word
 
 MOST_CUES = 100_000
 MOST_CHARS = 5_000

@@ -21,6 +21,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from proctor.core import InputError, RefusalError, count_of, read_json, validated
+from proctor.media import SpeechPart, speech_parts
 from proctor_build.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
 from proctor_build.pipeline.stage import WaitingError, Work
 from proctor_build.pipeline.subtitles import (
@@ -32,8 +34,6 @@ from proctor_build.pipeline.subtitles import (
     without_repeats,
     without_speakers,
 )
-from proctor.core import InputError, RefusalError, count_of, read_json, validated
-from proctor.media import SpeechPart, speech_parts
 
 SUFFIXES = (".vtt", ".srt", ".json")
 _SENTENCE_END = re.compile(r"[.!?。！？．।॥؟۔።။។]['\")\]’”»」』]*$")

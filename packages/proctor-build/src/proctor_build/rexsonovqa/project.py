@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor_build import pipeline
-from proctor_build.sources import SourcesStage
 from proctor.core import OPTION_POOL, Region, write_whole
 from proctor.core.formats import option_letters
 from proctor.tasks.rexsonovqa import KINDS, METADATA, item_id
+from proctor_build import pipeline
+from proctor_build.sources import SourcesStage
 
 TYPES = (
     pipeline.QuestionType(

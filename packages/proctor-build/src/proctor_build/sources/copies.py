@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from proctor.core import InputError, content_hash, count_of, read_model, write_whole
+from proctor.media import Catalogue, RedactedVideo, Redaction, cache_folder, outside_of, redact
 from proctor_build.pipeline import Project, SourceVideo
 from proctor_build.sources.outside import OutsideFinder
 from proctor_build.sources.proposals import Decision
 from proctor_build.sources.stage import DECISIONS, SourceRecord, source_settings
-from proctor.core import InputError, content_hash, count_of, read_model, write_whole
-from proctor.media import Catalogue, RedactedVideo, Redaction, cache_folder, outside_of, redact
 
 COPIES = "sources/deidentified"
 """The folder of the copies in a project; files are named after the sources' ids."""

@@ -9,20 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proctor.core import DASH, PluginReport, Region, Steps, clock_text, count_of, plain_table, shell_word, write_whole
+from proctor.media import MediaLibrary, MediaSettings, Picture
 from proctor_build.pipeline import Project, records_of, run_stages
 from proctor_build.sources.copies import COPIES, MANIFEST, DeidentifiedVideo, deidentify
 from proctor_build.sources.outside import OutsideFinder
 from proctor_build.sources.proposals import Decision, merged, read_decisions, write_decisions
-from proctor_build.sources.stage import (
-    DECISIONS,
-    SourceRecord,
-    SourcesStage,
-    finder_line,
-    finder_of,
-    seen_videos,
-)
-from proctor.core import DASH, PluginReport, Region, Steps, clock_text, count_of, plain_table, shell_word, write_whole
-from proctor.media import MediaLibrary, MediaSettings, Picture
+from proctor_build.sources.stage import DECISIONS, SourceRecord, SourcesStage, finder_line, finder_of, seen_videos
 
 _SHEET = "work/sources/proposals.html"
 

@@ -13,9 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 
-from proctor_build.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work, stage_settings
-from proctor_build.sources.outside import LOOK_SIDE, LOOK_VERSION, OutsideFinder, fit_finder, look_of
-from proctor_build.sources.proposals import LabelledStretch, Proposal, outside_spans, read_labels, text_proposals
 from proctor.core import (
     InputError,
     Region,
@@ -38,6 +35,9 @@ from proctor.media import (
     look_at,
     sampled,
 )
+from proctor_build.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work, stage_settings
+from proctor_build.sources.outside import LOOK_SIDE, LOOK_VERSION, OutsideFinder, fit_finder, look_of
+from proctor_build.sources.proposals import LabelledStretch, Proposal, outside_spans, read_labels, text_proposals
 
 LABELS, DECISIONS = "sources/labels.csv", "sources/decisions.csv"
 """The tables that people write, inside a project."""

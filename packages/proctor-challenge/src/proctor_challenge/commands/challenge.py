@@ -11,8 +11,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from proctor.cli import Output, OutputFormat, at_work, print_blocks, print_line, print_note, show, show_steps
-from proctor.cli import show_plugin_report
+from proctor.cli import (
+    Output,
+    OutputFormat,
+    at_work,
+    print_blocks,
+    print_line,
+    print_note,
+    show,
+    show_plugin_report,
+    show_steps,
+)
 from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, one_of, shell_word
 from proctor.shell import BenchmarkName, Seed, Track, names_in
 
@@ -27,7 +36,12 @@ ChallengeStore = Annotated[
 
 ExecutorName = Annotated[
     str,
-    Option("podman, docker, or process.", "--executor", metavar="NAME", names=names_in("proctor_challenge.containers:EXECUTORS")),
+    Option(
+        "podman, docker, or process.",
+        "--executor",
+        metavar="NAME",
+        names=names_in("proctor_challenge.containers:EXECUTORS"),
+    ),
 ]
 
 

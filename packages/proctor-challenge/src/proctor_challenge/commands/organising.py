@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor_challenge.commands.challenge import ChallengeFolder, ChallengeStore
 from proctor.cli import Output, OutputFormat, print_json, print_line, show
 from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
 from proctor.shell import names_in
+from proctor_challenge.commands.challenge import ChallengeFolder, ChallengeStore
 
 if TYPE_CHECKING:
     from proctor_challenge import Challenge

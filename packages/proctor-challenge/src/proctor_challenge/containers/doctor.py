@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from proctor.core import ProctorError
 from proctor_challenge.containers.executors import BoxLimits, Executor, StartedBox
 from proctor_challenge.containers.gateway import BoxGoneError, invoke, wait_until_ready
 from proctor_challenge.containers.images import BOX_PROBE, program_image
-from proctor.core import ProctorError
 
 _TIGHT = BoxLimits(memory=2**28, cpus=1, processes=64, shared_memory=2**20, scratch=2**22, log=2**16)
 _SOCKET_BYTES = 2**16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 
+from proctor.core import ConfigurationError, UsageError
 from proctor_challenge.containers.executors import EXECUTORS, Executor
 from proctor_challenge.containers.podman import PodmanExecutor
 from proctor_challenge.containers.process import ProcessExecutor
-from proctor.core import ConfigurationError, UsageError
 
 
 def executor_of(name: str) -> Executor:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from proctor_challenge.containers.executors import BoxError, StartedBox
 from proctor.core import JsonError, SystemFaultError, load_json, missing_extra
+from proctor_challenge.containers.executors import BoxError, StartedBox
 
 try:
     import h11

@@ -23,8 +23,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor_challenge.containers.executors import Executor, base_folder
 from proctor.core import ConfigurationError, InfrastructureError, InputError, parse_json
+from proctor_challenge.containers.executors import Executor, base_folder
 
 MOST_BYTES = 64 * 2**30
 """The maximum size of an unpacked image."""

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
 from proctor_challenge.containers.executors import (
     SOCKET,
     BoxEnd,
@@ -34,7 +35,6 @@ from proctor_challenge.containers.executors import (
     same_label,
 )
 from proctor_challenge.containers.images import ImageStore, engine, last_line, succeeded
-from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
 
 ARGUMENTS = "PROCTOR_PODMAN_ARGS"
 """The environment variable with further arguments of `run` for this machine, such as `--runtime runc`."""

@@ -12,6 +12,7 @@ import socket
 import sys
 from pathlib import Path
 
+from proctor.core import ConfigurationError, InputError
 from proctor_challenge.containers.executors import (
     SOCKET,
     BoxEnd,
@@ -23,7 +24,6 @@ from proctor_challenge.containers.executors import (
     remove_orphans,
     same_label,
 )
-from proctor.core import ConfigurationError, InputError
 
 _LABEL = b"PROCTOR_BOX="
 _LOOK_AGAIN_S = 0.005

@@ -16,10 +16,10 @@ from typing import Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor_challenge.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
-from proctor_challenge.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
 from proctor.core import Answer, ConfigurationError, FrozenModel, Item, Status, View, aside
 from proctor.media import PlaysSounds, ShowsFiles
+from proctor_challenge.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
+from proctor_challenge.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
 
 LATE_IN_A_ROW = 3
 """The number of late answers in a row after which a container is restarted, once."""

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 import proctor
+from proctor.core import InputError, count_of, input_text, whole_folder
 from proctor_challenge.packs.parts import (
     PackSummary,
     PhaseSource,
@@ -29,7 +30,6 @@ from proctor_challenge.packs.parts import (
 )
 from proctor_challenge.packs.programs import MAX_KEY, PackFigure
 from proctor_challenge.settings import ChallengeSettings
-from proctor.core import InputError, count_of, input_text, whole_folder
 
 BUNDLE = "bundle.zip"
 COMMAND = "python3 /app/program/score.py /app/input /app/output"

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import proctor
+from proctor.core import InputError, Item, VideoClip, count_of, whole_folder
+from proctor.media import MediaLibrary, ShowsFiles, view
+from proctor_challenge.containers import question_fields
 from proctor_challenge.packs.parts import (
     PackSummary,
     PhaseSource,
@@ -31,9 +34,6 @@ from proctor_challenge.packs.parts import (
 )
 from proctor_challenge.packs.programs import IDS_FILE, PackFigure, PhaseSockets, sockets_of
 from proctor_challenge.settings import ChallengeSettings
-from proctor_challenge.containers import question_fields
-from proctor.core import InputError, Item, VideoClip, count_of, whole_folder
-from proctor.media import MediaLibrary, ShowsFiles, view
 
 TRUTH = "ground_truth.tar.gz"
 ENTRYPOINT = ("python3", "/opt/app/evaluate.py", "/input", "/output", "/opt/ml/input/data/ground_truth")

@@ -22,18 +22,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import proctor
 from proctor.api import export, run
-from proctor_challenge.challenge import SealedPart
-from proctor_challenge.folder import handed_out_problems
-from proctor_challenge.packs.programs import (
-    PART_FILE,
-    RATINGS_FILE,
-    PackedPart,
-    PackFigure,
-    check_part,
-    figures_of,
-    packed_hash,
-)
-from proctor_challenge.settings import SEALED, ChallengeSettings, Kind, Phase
 from proctor.core import (
     RATING_READERS,
     SUBMISSION_WRITERS,
@@ -47,6 +35,18 @@ from proctor.core import (
     read_table,
     write_whole,
 )
+from proctor_challenge.challenge import SealedPart
+from proctor_challenge.folder import handed_out_problems
+from proctor_challenge.packs.programs import (
+    PART_FILE,
+    RATINGS_FILE,
+    PackedPart,
+    PackFigure,
+    check_part,
+    figures_of,
+    packed_hash,
+)
+from proctor_challenge.settings import SEALED, ChallengeSettings, Kind, Phase
 
 try:
     from packaging.requirements import Requirement

@@ -21,13 +21,13 @@ from uuid import UUID
 import yaml
 
 from proctor.api import import_answers
+from proctor.core import NO_ANSWER, ConfigurationError, InputError, Status, read_json
+from proctor_challenge.containers import PodmanExecutor, question_fields
 from proctor_challenge.packs.codabench import BUNDLE, write_codabench
 from proctor_challenge.packs.grand_challenge import ENTRYPOINT, IMAGE_FILE, TRUTH, case_ids, write_grand_challenge
 from proctor_challenge.packs.parts import PackSummary, PhaseSource, sources
 from proctor_challenge.packs.programs import DIGITS, PREDICTIONS, STATUSES, SUCCEEDED, PackFigure, sockets_of
 from proctor_challenge.settings import SEALED, ChallengeSettings, read_challenge
-from proctor_challenge.containers import PodmanExecutor, question_fields
-from proctor.core import NO_ANSWER, ConfigurationError, InputError, Status, read_json
 
 ENGINES = ("podman", "docker")
 FULL_DIGITS = 17

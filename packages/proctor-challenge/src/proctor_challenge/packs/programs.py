@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from proctor import core
 from proctor.api import audit, import_answers, results
+from proctor.runs import parsed_answer
+from proctor.shell import import_single
 from proctor_challenge.admission import checked_submission
 from proctor_challenge.challenge import SealedPart
 from proctor_challenge.scoring import Entrant, score_entrant
 from proctor_challenge.settings import ChallengeSettings, Phase
-from proctor.runs import parsed_answer
-from proctor.shell import import_single
 
 SUCCEEDED = "Succeeded"
 """The status of a completed job."""

@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 
+from proctor.core import InputError
 from proctor_challenge.challenge import Challenge
 from proctor_challenge.descriptions import (
     DescriptionEntry,
@@ -23,7 +24,6 @@ from proctor_challenge.pages.phases import SPARE_BYTES, fault_of, phase_response
 from proctor_challenge.prizes import prize_table
 from proctor_challenge.schema import descriptions
 from proctor_challenge.settings import Phase
-from proctor.core import InputError
 from proctor_web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()

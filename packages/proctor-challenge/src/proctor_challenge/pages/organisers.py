@@ -8,6 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
+from proctor.core import InputError
 from proctor_challenge.descriptions import all_descriptions, rule_on_description
 from proctor_challenge.membership import TeamError, end_membership, is_member, members_of, place_member
 from proctor_challenge.pages.access import KnownPhase, Line, Number, Organiser, challenge_of
@@ -15,7 +16,6 @@ from proctor_challenge.schema import boards, members, submissions, teams
 from proctor_challenge.states import HOLDING, PhaseState, SubmissionState, opening_of, phase_state, set_phase
 from proctor_challenge.submissions import StaleError, disqualify
 from proctor_challenge.teams import all_teams, set_eligible, withdraw_team
-from proctor.core import InputError
 from proctor_web import account_names, confirm, page, record_change
 
 router = APIRouter()

@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
+from proctor.reports import chart_html
 from proctor_challenge.board_charts import BoardText, board_chart, in_order
 from proctor_challenge.board_pages import passed_gate, visible_boards
 from proctor_challenge.challenge import Challenge
@@ -33,7 +34,6 @@ from proctor_challenge.submissions import (
     uploads_left,
 )
 from proctor_challenge.uploads import keep_upload, suffix_of, upload_size
-from proctor.reports import chart_html
 from proctor_web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()

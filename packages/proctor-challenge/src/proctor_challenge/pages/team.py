@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection, RowMapping, select
 
+from proctor.core import InputError, input_text
 from proctor_challenge.board_pages import Visitor, may_see, shown_figures
 from proctor_challenge.boards import Figures
 from proctor_challenge.challenge import Challenge
@@ -20,7 +21,6 @@ from proctor_challenge.states import RULES, SubmissionState
 from proctor_challenge.submissions import StaleError, quota_left, submissions_of
 from proctor_challenge.teams import TeamEntry, register_team, withdraw_team
 from proctor_challenge.uploads import cancel_upload
-from proctor.core import InputError, input_text
 from proctor_web import account_names, page
 
 router = APIRouter()

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.judges.dimensions import PerFold, RatedCase, encounter_scores
-from proctor_train.mediqa_eval.pipeline import LinearRating, PipelineFit, Signals
 from proctor_train import encounter_folds, held_out_agreement, refuse_constant
+from proctor_train.mediqa_eval.pipeline import LinearRating, PipelineFit, Signals
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 """The ridge penalties to choose from, each multiplied by the number of answers."""

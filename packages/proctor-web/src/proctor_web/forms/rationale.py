@@ -8,8 +8,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor_build.pipeline import mentioned, told_order
 from proctor.core import content_hash
+from proctor_build.pipeline import mentioned, told_order
 from proctor_web.forms.base import Form, FormModel, Label, Line, Passage, ReadingValues, check_known, yes
 from proctor_web.forms.marks import ORDER, OrderFrame
 

@@ -9,18 +9,18 @@ if TYPE_CHECKING:
         Output,
         OutputFormat,
         at_work,
+        cost_of,
         print_blocks,
         print_json,
         print_line,
         print_note,
         show,
         show_steps,
+        show_trials,
+        spent,
+        watched,
     )
     from proctor.cli.tree import show_plugin_report
-    from proctor.cli.output import cost_of
-    from proctor.cli.output import show_trials
-    from proctor.cli.output import spent
-    from proctor.cli.output import watched
 else:
     export_lazily(__name__)
 

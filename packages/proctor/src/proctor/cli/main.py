@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import NoReturn
@@ -103,19 +103,9 @@ TREE = {
         "export": "report.export",
         "reproduce": "report.reproduce",
     },
-    JUDGE: {
-        "audit": "score.audit",
-        "judge perturb": "score.perturb",
-        "judge index": "judge.index",
-    },
-    BUILD: {
-        "new package": "packages.new",
-        "items audit": "benchmarks.audit_items",
-    },
-    CHALLENGE: {
-        "validate": "benchmarks.validate",
-        "worker": "workers.worker",
-    },
+    JUDGE: {"audit": "score.audit", "judge perturb": "score.perturb", "judge index": "judge.index"},
+    BUILD: {"new package": "packages.new", "items audit": "benchmarks.audit_items"},
+    CHALLENGE: {"validate": "benchmarks.validate", "worker": "workers.worker"},
     STORE: {
         "media frames": "media.frames",
         "media cache": "media.cached",
@@ -169,11 +159,23 @@ def commands(wanted: str | None = None) -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     chosen = {name: summary for name, summary in GROUPS.items() if wanted in {None, "", name}}
     groups = {name: new_group(summary, DEFAULTS.get(name, "")) for name, summary in chosen.items()}
-    for name, group in groups.items() if wanted != "" else ():
-        add_plugins(group, name, WORKFLOWS.get(name, {}))
     make = add_line if wanted == "" else add
     gone = missing_commands()
-    empty = {name for name in GROUPS if _all_gone(name, gone)}
+    if wanted != "":
+        _add_of_packages(groups, gone)
+    _add_own(app, groups, wanted, make)
+    if not wanted:
+        add_top_commands(app, _own_names(), OWN, make)
+    for panel, names in PANELS.items():
+        for name in filter(groups.__contains__, names):
+            app.add_typer(groups[name], name=name, rich_help_panel=panel, hidden=_all_gone(name, gone))
+    return app
+
+
+def _add_own(
+    app: typer.Typer, groups: Mapping[str, typer.Typer], wanted: str | None, make: Callable[..., None]
+) -> None:
+    """Add the commands of the core: those at the top by `make`, and those of `groups`."""
     for panel, own in TREE.items():
         for words, place in own.items():
             name, _, below = words.partition(" ")
@@ -181,17 +183,16 @@ def commands(wanted: str | None = None) -> typer.Typer:
                 make(app, name, _function(place), panel)
             elif below and wanted in {None, name}:
                 add(groups[name], below, _function(place))
-    for words, package in gone.items() if wanted != "" else ():
+
+
+def _add_of_packages(groups: Mapping[str, typer.Typer], gone: Mapping[str, str]) -> None:
+    """Add the commands of packages to their groups; one that is not installed (`gone`) says what to install."""
+    for name, group in groups.items():
+        add_plugins(group, name, WORKFLOWS.get(name, {}))
+    for words, package in gone.items():
         name, _, below = words.partition(" ")
-        if wanted in {None, name}:
+        if name in groups:
             add_missing(groups[name], below, words, package)
-    if not wanted:
-        add_top_commands(app, _own_names(), OWN, make)
-    for panel, names in PANELS.items():
-        for name in names:
-            if name in groups:
-                app.add_typer(groups[name], name=name, rich_help_panel=panel, hidden=name in empty)
-    return app
 
 
 def _all_gone(group: str, gone: Collection[str]) -> bool:

@@ -32,12 +32,12 @@ from proctor.core import (
     UsageError,
     count_of,
     dollars,
+    extension,
     need_extra,
     read_text,
     shell_word,
     shorten,
     store_word,
-    extension,
 )
 from proctor.shell import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, declared, system_names
 

@@ -317,14 +317,23 @@ def add_plugins(group: typer.Typer, name: str, workflows: Mapping[str, Sequence[
     """Add all plugin commands of a group, those of its `workflows` first and under their headings. One that can't be
     loaded raises when it is called."""
     panels = {command: panel for panel, commands in workflows.items() for command in commands}
-    order = list(panels) or [words.partition(" ")[2] for some in COMMANDS_ELSEWHERE.values() for words in some if words.startswith(f"{name} ")]
+    order = list(panels) or [
+        words.partition(" ")[2]
+        for some in COMMANDS_ELSEWHERE.values()
+        for words in some
+        if words.startswith(f"{name} ")
+    ]
     for command in sorted(plugin_names(name), key=lambda one: order.index(one) if one in order else len(order)):
         add(group, command, _command(f"{name}.{command}"), panels.get(command))
 
 
 def plugin_names(group: str) -> list[str]:
     """The names in a group of the commands that packages bring, sorted."""
-    return [command for where, _, command in (full.partition(".") for full in COMMANDS.names()) if where == group and command]
+    return [
+        command
+        for where, _, command in (full.partition(".") for full in COMMANDS.names())
+        if where == group and command
+    ]
 
 
 def add_missing(group: typer.Typer, name: str, words: str, package: str) -> None:

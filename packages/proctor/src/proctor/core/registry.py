@@ -219,7 +219,11 @@ def _packages_by_module() -> dict[str, str]:
     groups = [group for group in entry_points().groups if group.startswith("proctor.")]
     points = [point for group in groups for point in entry_points(group=group)]
     named = {point.module.partition(".")[0]: point for point in points}
-    return {module: module if point.dist is None else point.dist.name for module, point in named.items() if not is_own(module)}
+    return {
+        module: module if point.dist is None else point.dist.name
+        for module, point in named.items()
+        if not is_own(module)
+    }
 
 
 _ADDRESSES: WeakKeyDictionary[object, tuple[str, str]] = WeakKeyDictionary()

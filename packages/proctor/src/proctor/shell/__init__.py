@@ -11,9 +11,11 @@ if TYPE_CHECKING:
         as_lists,
         check,
         excerpts_as,
+        library_as,
         load,
         loaded_as,
         media_at,
+        need_media,
         recalled,
         remember,
     )
@@ -36,9 +38,17 @@ if TYPE_CHECKING:
         arrange_choice,
         choose_model,
         choose_model_async,
+        parts_of,
     )
-    from proctor.shell.model_options import ModelOptions, RunOptions, ScoreOptions
-    from proctor.shell.option_values import facets_of, names_in, size_in_bytes, system_names, validator_names
+    from proctor.shell.model_options import LoraOptions, ModelOptions, RunOptions, ScoreOptions, ShownOptions
+    from proctor.shell.option_values import (
+        condition_names,
+        facets_of,
+        names_in,
+        size_in_bytes,
+        system_names,
+        validator_names,
+    )
     from proctor.shell.options import (
         DECIDED,
         JUDGEMENTS,
@@ -53,12 +63,15 @@ if TYPE_CHECKING:
         BenchmarkSource,
         Cache,
         CompareOptions,
+        Concurrency,
         Draws,
         ExportOptions,
         ImportOptions,
         LatencyRule,
         LeaderboardOptions,
         MaxSide,
+        MediaFolder,
+        OnChange,
         Overlay,
         QuestionSeconds,
         RankOptions,
@@ -67,6 +80,7 @@ if TYPE_CHECKING:
         ResultOptions,
         Seed,
         Selection,
+        Stop,
         StoreUrl,
         Track,
         ValidateOptions,
@@ -78,7 +92,17 @@ if TYPE_CHECKING:
     from proctor.shell.reproduction import ReproductionTable, VerificationTable, reproduce, verify, write_shown
     from proctor.shell.result_options import metric_names, official_summary, options_of, policy_of
     from proctor.shell.run_preparation import PreparedRun, arrange, baseline_notes
-    from proctor.shell.scorers import PreparedScorer, Scored, prepare_scorers, score, score_async, score_predictions
+    from proctor.shell.scorers import (
+        PreparedScorer,
+        Scored,
+        judge_prompts_of,
+        prepare_scorers,
+        ratings_in,
+        refuse_in_sample,
+        score,
+        score_async,
+        score_predictions,
+    )
     from proctor.shell.scoring_report import judge_report, metrics_report
     from proctor.shell.single_runs import SingleRun, import_single, plan_single, score_by_code
     from proctor.shell.stores import (
@@ -92,7 +116,7 @@ if TYPE_CHECKING:
         sync_twin,
         wait_for,
     )
-    from proctor.shell.systems import SystemLike
+    from proctor.shell.systems import ModelAccess, SystemLike, checked
     from proctor.shell.workers import (
         RayWorkers,
         WorkOptions,
@@ -102,21 +126,6 @@ if TYPE_CHECKING:
         work_async,
         worker_options,
     )
-    from proctor.shell.options import Concurrency
-    from proctor.shell.model_options import LoraOptions
-    from proctor.shell.options import MediaFolder
-    from proctor.shell.systems import ModelAccess
-    from proctor.shell.options import OnChange
-    from proctor.shell.model_options import ShownOptions
-    from proctor.shell.options import Stop
-    from proctor.shell.systems import checked
-    from proctor.shell.option_values import condition_names
-    from proctor.shell.scorers import judge_prompts_of
-    from proctor.shell.benchmarks import library_as
-    from proctor.shell.benchmarks import need_media
-    from proctor.shell.model_choice import parts_of
-    from proctor.shell.scorers import ratings_in
-    from proctor.shell.scorers import refuse_in_sample
 else:
     export_lazily(__name__)
 

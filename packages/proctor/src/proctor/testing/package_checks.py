@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +26,6 @@ from proctor.core import (
     ValidationRequest,
     error_at,
     one_of,
-    read_yaml,
 )
 from proctor.judges import JUDGES
 from proctor.media import CONDITIONS
@@ -103,8 +103,8 @@ def _checks_of(point: EntryPoint, given: Mapping[str, Any]) -> Iterator[Check]:
         yield Check(f"benchmark {point.name}", "it_is_checked", _without_data)
     elif group == "validators":
         yield from validator_checks(point.name, **given)
-    elif group == "project_kinds":
-        yield from kind_checks(point.name)
+    elif group in KIND_CHECKS.names():
+        yield from KIND_CHECKS.get(group).checks(point.name)
 
 
 def _lazily(subject: str, make: Callable[[], list[Check]]) -> Iterator[Check]:
@@ -120,11 +120,28 @@ def _without_data() -> list[str]:
     raise SkipTest("no data were given: arguments={'benchmarks.NAME': {'data': …}}")
 
 
-def _registries() -> dict[str, Registry[Any]]:
-    from proctor_build.pipeline import PROJECT_KINDS
+@dataclass(frozen=True)
+class KindChecks:
+    """What another of Proctor's packages has things of its own kind checked by: `registry` holds them, and `checks(name)`
+    are the checks of one."""
 
-    kinds: tuple[Registry[Any], ...] = (BENCHMARKS, SYSTEMS, JUDGES, SCORERS, OVER_ITEMS, CONDITIONS, VALIDATORS)
-    return {registry.group: registry for registry in (*kinds, COMMANDS, PROJECT_KINDS)}
+    registry: Registry[Any]
+    checks: Callable[[str], list[Check]]
+
+
+KIND_CHECKS: Registry[KindChecks] = Registry(
+    "kind of things",
+    group="proctor.kind_checks",
+    fits=lambda thing: isinstance(thing, KindChecks),
+    expected="KindChecks",
+)
+"""By the entry points' group without its `proctor.`, such as "project_kinds"."""
+
+
+def _registries() -> dict[str, Registry[Any]]:
+    known: tuple[Registry[Any], ...] = (BENCHMARKS, SYSTEMS, JUDGES, SCORERS, OVER_ITEMS, CONDITIONS, VALIDATORS)
+    of_others = (KIND_CHECKS.get(name).registry for name in KIND_CHECKS.names())
+    return {registry.group: registry for registry in (*known, COMMANDS, *of_others)}
 
 
 class _Tried:
@@ -211,19 +228,3 @@ def _unless_refused(place: str, name: str, file: Path, request: ValidationReques
         yield f"{place}: it returned {type(report).__name__}, expected a PluginReport"
     elif report.ok:
         yield f"{place}: found a report that is ok, expected an InputError, or ok=False"
-
-
-def kind_checks(name: str) -> list[Check]:
-    """The checks of a kind of project: its example is one of this kind, and it has stages."""
-    return [Check(f"kind of project {name}", "its_example_names_it", lambda: _example_of_kind(name))]
-
-
-def _example_of_kind(name: str) -> Faults:
-    from proctor_build.pipeline import PROJECT_KINDS
-
-    kind = PROJECT_KINDS.get(name)
-    found = read_yaml(kind.example, "a project.yaml").get("kind")
-    if found != name:
-        yield f"{kind.example.name}: found the kind {found!r}, expected {name!r}, of which it is the example"
-    if not kind.stages:
-        yield "`stages`: found none, expected what a project does"

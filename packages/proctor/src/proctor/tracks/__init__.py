@@ -8,17 +8,21 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.tracks.annotation import (
         ARISING,
+        FORMAT_VERSION,
+        MOST_SIGHTINGS,
         OBJECTS,
         STAYING,
         AnnotatedBox,
         AnnotatedMoment,
         AnnotatedVideo,
         Annotation,
+        MomentKind,
         ReadDefaults,
         Sighting,
         Timeline,
         arrivals,
         official_name,
+        video_id,
     )
     from proctor.tracks.balance import check_bounds, choose, constant_answers, deal_options, leaks_answer
     from proctor.tracks.origin import simulated_there
@@ -35,10 +39,6 @@ if TYPE_CHECKING:
         third,
         with_article,
     )
-    from proctor.tracks.annotation import FORMAT_VERSION
-    from proctor.tracks.annotation import MOST_SIGHTINGS
-    from proctor.tracks.annotation import MomentKind
-    from proctor.tracks.annotation import video_id
 else:
     export_lazily(__name__)
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from proctor.tracks.rules import CandidateQuestion
 from proctor.core import NUMBER_WORDS, InputError
 from proctor.core.formats import (
     BinaryFormat,
@@ -20,6 +19,7 @@ from proctor.core.formats import (
     TimestampsFormat,
     option_letters,
 )
+from proctor.tracks.rules import CandidateQuestion
 
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)")
 _WORDS = ("none", *NUMBER_WORDS[1:13])

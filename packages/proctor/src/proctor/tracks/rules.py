@@ -12,7 +12,6 @@ from itertools import combinations, pairwise
 
 from pydantic import JsonValue
 
-from proctor.tracks.annotation import Sighting, Timeline
 from proctor.core import clock_text
 from proctor.core.formats import (
     AnswerFormat,
@@ -23,6 +22,7 @@ from proctor.core.formats import (
     OrderingFormat,
     TimestampsFormat,
 )
+from proctor.tracks.annotation import Sighting, Timeline
 
 
 def plural(phrase: str) -> str:

@@ -9,6 +9,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
+from proctor.core import InputError, collapse_spaces, content_hash, count_of, shell_word
+from proctor_build.clinicalskillqa.project.frames import OrderedFrames
+from proctor_build.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 from proctor_build.pipeline import (
     ConsensusLine,
     ConsensusSettings,
@@ -28,9 +31,6 @@ from proctor_build.pipeline import (
     settled_lines,
     told_order,
 )
-from proctor.core import InputError, collapse_spaces, content_hash, count_of, shell_word
-from proctor_build.clinicalskillqa.project.frames import OrderedFrames
-from proctor_build.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
 FORM = "rationale"
 """The form of the review."""

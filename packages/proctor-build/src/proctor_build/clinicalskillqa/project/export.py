@@ -10,6 +10,17 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
+from proctor.core import Image, Item, Reference, count_of, write_whole
+from proctor.core.formats import OrderingFormat
+from proctor.tasks.clinicalskillqa import dealt_names, write_instances
+from proctor_build.clinicalskillqa.project.consensus import FORM, AgreedFrames, ConsensusStage, records_to_review
+from proctor_build.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
+from proctor_build.clinicalskillqa.project.rationales import (
+    CheckedSentence,
+    EvidenceStage,
+    RationalesStage,
+    RefineStage,
+)
 from proctor_build.pipeline import (
     DATASHEET,
     ExportedBenchmark,
@@ -31,17 +42,6 @@ from proctor_build.pipeline import (
     unit_file,
 )
 from proctor_build.sources import SourcesStage
-from proctor.core import Image, Item, Reference, count_of, write_whole
-from proctor.core.formats import OrderingFormat
-from proctor.tasks.clinicalskillqa import dealt_names, write_instances
-from proctor_build.clinicalskillqa.project.consensus import FORM, AgreedFrames, ConsensusStage, records_to_review
-from proctor_build.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
-from proctor_build.clinicalskillqa.project.rationales import (
-    CheckedSentence,
-    EvidenceStage,
-    RationalesStage,
-    RefineStage,
-)
 
 
 class PartedFrames(AgreedFrames):

@@ -10,11 +10,18 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proctor_build.pipeline import Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
 from proctor.core import Frame, FrozenModel, InputError, count_of, one_of
 from proctor.media import MediaLibrary, Picture
-from proctor.tasks.clinicalskillqa import DrawnFrames, InstancePlan, dealt_labels, draw_frames
-from proctor.tasks.clinicalskillqa import SCENARIOS, Scenario, scenario_named
+from proctor.tasks.clinicalskillqa import (
+    SCENARIOS,
+    DrawnFrames,
+    InstancePlan,
+    Scenario,
+    dealt_labels,
+    draw_frames,
+    scenario_named,
+)
+from proctor_build.pipeline import Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
 
 
 class FramesSettings(StageSettings):

@@ -13,12 +13,11 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from proctor_build import pipeline
-from proctor_build.annotators import given_files
 from proctor.core import Frame, FrozenModel, InputError, RefusalError, count_of
 from proctor.judges import has_injection, several
-from proctor.tasks.clinicalskillqa import Pose, PoseSource, open_pose
-from proctor.tasks.clinicalskillqa import facts_of
+from proctor.tasks.clinicalskillqa import Pose, PoseSource, facts_of, open_pose
+from proctor_build import pipeline
+from proctor_build.annotators import given_files
 from proctor_build.clinicalskillqa.project.frames import OrderedFrames, pictures_of
 
 

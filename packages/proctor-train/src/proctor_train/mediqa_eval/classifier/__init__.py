@@ -33,11 +33,7 @@ if TYPE_CHECKING:
         probabilities,
         tokenized,
     )
-    from proctor_train.mediqa_eval.classifier.training import (
-        TrainedClassifier,
-        classifier_settings,
-        train_classifier,
-    )
+    from proctor_train.mediqa_eval.classifier.training import TrainedClassifier, classifier_settings, train_classifier
 else:
     export_lazily(__name__)
 

@@ -13,6 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from proctor.core import FrozenModel, content_hash, generator, read_model, replacing, write_whole
+from proctor_train import RunFolder
 from proctor_train.mediqa_eval.classifier import (
     LevelClassifier,
     Loss,
@@ -22,7 +23,6 @@ from proctor_train.mediqa_eval.classifier import (
     level_loss,
     probabilities,
 )
-from proctor_train import RunFolder
 
 _CLIP = 1.0
 _WARM_UP = 0.1

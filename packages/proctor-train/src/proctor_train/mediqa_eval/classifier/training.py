@@ -18,14 +18,6 @@ from safetensors.torch import load_file
 
 from proctor.core import InputError, content_hash
 from proctor.judges.dimensions import RatedCase, RatedPool, all_scores
-from proctor_train.mediqa_eval import classifier
-from proctor_train.mediqa_eval.classifier.epochs import (
-    ClassifierRecipe,
-    EpochPlan,
-    FittedEpoch,
-    TrainingRows,
-    fit_epochs,
-)
 from proctor_train import (
     RunFolder,
     encounter_folds,
@@ -33,6 +25,14 @@ from proctor_train import (
     refuse_constant,
     refuse_leaks,
     shuffled_ratings,
+)
+from proctor_train.mediqa_eval import classifier
+from proctor_train.mediqa_eval.classifier.epochs import (
+    ClassifierRecipe,
+    EpochPlan,
+    FittedEpoch,
+    TrainingRows,
+    fit_epochs,
 )
 
 _CHOOSING = 5  # the epoch is chosen by one fifth of the training encounters, another one for each seed

@@ -60,12 +60,7 @@ from proctor_train.mediqa_eval.embedded.answers import (
 )
 from proctor_train.mediqa_eval.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
 from proctor_train.mediqa_eval.embedded.sentences import bank_hash
-from proctor_train.mediqa_eval.embedded.validation import (
-    NOTHING_ELSE,
-    Stacked,
-    TrainingMaterial,
-    stacked_columns,
-)
+from proctor_train.mediqa_eval.embedded.validation import NOTHING_ELSE, Stacked, TrainingMaterial, stacked_columns
 
 _EXPECTED = "the weights of a learned judge (proctor judge fit --method embedded)"
 

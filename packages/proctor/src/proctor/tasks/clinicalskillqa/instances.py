@@ -12,11 +12,10 @@ from typing import Annotated, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.tracks import check_bounds
-from proctor.tracks import simulated_there
 from proctor.core import InputError, Region, count_of, generator, json_line, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, labels_of, scenario_named
+from proctor.tracks import check_bounds, simulated_there
 
 T = TypeVar("T")
 

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.tasks.focus.native import NativeReference, NativeRequest, write_native
     from proctor.tasks.focus.reader import READER
-    from proctor.tasks.focus.vocabulary import GROUPS
-    from proctor.tasks.focus.vocabulary import GROUP_OF
-    from proctor.tasks.focus.native import NativeReference
-    from proctor.tasks.focus.native import NativeRequest
-    from proctor.tasks.focus.vocabulary import lettered
-    from proctor.tasks.focus.vocabulary import time_tolerance
-    from proctor.tasks.focus.native import write_native
+    from proctor.tasks.focus.vocabulary import GROUP_OF, GROUPS, lettered, time_tolerance
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "GROUPS", "GROUP_OF", "READER", "NativeReference", "NativeRequest", "lettered", "time_tolerance",
+    "GROUPS",
+    "GROUP_OF",
+    "READER",
+    "NativeReference",
+    "NativeRequest",
+    "lettered",
+    "time_tolerance",
     "write_native",
 ]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from proctor import core
-from proctor.tracks import OBJECTS
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus import READER_SUMMARY
@@ -33,6 +32,7 @@ from proctor.tasks.focus.vocabulary import (
     leaf_of,
     lettered,
 )
+from proctor.tracks import OBJECTS
 
 _ANY = "Foreign object"
 _ROUNDING_S = 1e-6

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.tasks.rexsonovqa.native import KINDS, METADATA, item_id
     from proctor.tasks.rexsonovqa.reader import READER
-    from proctor.tasks.rexsonovqa.native import KINDS
-    from proctor.tasks.rexsonovqa.native import METADATA
-    from proctor.tasks.rexsonovqa.native import item_id
 else:
     export_lazily(__name__)
 

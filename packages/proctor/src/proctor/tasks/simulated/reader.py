@@ -16,10 +16,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from proctor import core
-from proctor.tracks import deal_options
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 from proctor.tasks.simulated import READER_SUMMARY
+from proctor.tracks import deal_options
 
 FORMAT_VERSION = 1
 """The version of the folder's format."""

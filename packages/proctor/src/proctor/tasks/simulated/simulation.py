@@ -58,9 +58,7 @@ UNSEEN = 0.03
 def moments_of(events: tuple[Event, ...]) -> tuple[tracks.AnnotatedMoment, ...]:
     """The insertions and retrievals: when an object's centre crosses the frame's edge."""
     return tuple(
-        tracks.AnnotatedMoment(
-            kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start
-        )
+        tracks.AnnotatedMoment(kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start)
         if event.kind == "inserted"
         else tracks.AnnotatedMoment(
             kind="retrieval", instance=event.instance, class_name=event.class_name, time=event.end
@@ -80,9 +78,7 @@ def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool
     box = None
     if rows.size:
         left, top = int(columns[0]), int(rows[0])
-        box = tracks.AnnotatedBox(
-            x=left, y=top, width=int(columns[-1]) + 1 - left, height=int(rows[-1]) + 1 - top
-        )
+        box = tracks.AnnotatedBox(x=left, y=top, width=int(columns[-1]) + 1 - left, height=int(rows[-1]) + 1 - top)
     visibility = round(min(1.0, float(shown.sum()) / max(1, area)), 3)
     return tracks.Sighting(
         second=second,
@@ -344,9 +340,7 @@ def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
         fps=fps,
         procedure=PROCEDURE,
     )
-    return Truth(
-        script, tracks.Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events))
-    )
+    return Truth(script, tracks.Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events)))
 
 
 def _film(renderer: Renderer, seconds: float, fps: int, path: Path) -> None:

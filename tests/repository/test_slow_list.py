@@ -1,0 +1,19 @@
+"""The list of slow tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from conftest import SLOW
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_every_slow_test_is_there() -> None:
+    """A name that no test has any more would hide nothing, and say that it does."""
+    listed = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines()
+    assert listed == sorted(SLOW)
+    for line in listed:
+        file, _, name = line.partition("::")
+        assert re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), line

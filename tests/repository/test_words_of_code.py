@@ -1,0 +1,97 @@
+"""The field's own words, one per thing, in names of code and in what is stored.
+
+A judge's cached reply is a judgement (votes are those of people, of a panel, or of an ensemble), what a scorer gives is a
+score (a mark is drawn, or stands in a text), and a store's keys say so.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from proctor.runs import store_tables
+from proctor_challenge import schema as challenges
+from proctor_web import schema as web
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "proctor"
+OLD = {
+    "vote": "judgement",
+    "votes": "judgements",
+    "mark": "score",
+    "marks": "scores",
+    "marked": "scored",
+    "unmarked": "unscored",
+    "marking": "scoring",
+    "steering": "prompt_injection",
+    "told": "oracle_baseline",
+}
+"""Words of names and keys, each with the one that is used."""
+
+ROOMS = ("api", "challenges", "cli", "judges", "metrics", "results", "runs", "shell", "training")
+"""The rooms in which a mark is a score and a vote a judgement."""
+
+OWN = {
+    "challenges/teams.py": {"marks"},  # of a name: punctuation
+    "judges/documents.py": {"mark"},  # where a passage stands
+    "judges/panel.py": {"vote", "votes"},  # a panel votes
+    "judges/passage_index.py": {"mark"},  # of an index: what it was made of
+    "judges/prompt_injection.py": {"mark", "marks"},  # words of attacks, and signs in a text
+    "judges/verdict_judges.py": {"vote"},  # of a panel, as in the next ones
+    "judges/verdict_metrics.py": {"vote", "votes"},
+    "results/analyses.py": {"vote"},
+    "results/judgements.py": {"vote"},
+    "runs/scoring.py": {"votes"},
+    "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames
+    "results/performance.py": {"vote"},  # of an ensemble of systems
+}
+"""Where a word is meant as everybody means it."""
+
+
+def names_in(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def words_in(name: str) -> set[str]:
+    return set(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_names_of_code_use_the_words_of_the_field(room: str) -> None:
+    found = set()
+    for file in sorted((SOURCE / room).rglob("*.py")):
+        place = file.relative_to(SOURCE).as_posix()
+        own = set().union(*(words for where, words in OWN.items() if place == where))
+        found |= {f"{place}: {name}" for name in names_in(file) if words_in(name) & (OLD.keys() - own - {"told"})}
+    assert sorted(found) == [], f"better: {OLD}"
+
+
+@pytest.mark.parametrize("place", OWN)
+def test_no_allowance_is_left_over(place: str) -> None:
+    used = set().union(*(words_in(name) for name in names_in(SOURCE / place)))
+    assert OWN[place] - used == set()
+
+
+def test_an_old_word_in_a_name_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "some.py"
+    file.write_text("def put_votes(unmarkedItems): ...\n")
+    assert [words_in(name) & OLD.keys() for name in names_in(file)] == [{"votes"}, {"unmarked"}]
+
+
+@pytest.mark.parametrize(
+    "tables", [store_tables, web.metadata, challenges.metadata], ids=["store", "web", "challenges"]
+)
+def test_stored_keys_use_the_words_of_the_field(tables: sa.MetaData) -> None:
+    keys = {f"{table.name}.{column.name}" for table in tables.tables.values() for column in table.columns}
+    assert len(keys) > 20
+    assert sorted(key for key in keys if words_in(key.replace(".", "_")) & OLD.keys()) == []
