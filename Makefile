@@ -59,7 +59,7 @@ newest: install ## The wheel with the newest of everything, on a second Python, 
 
 interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
 
-.interchange/.ready: $(VENV)/.test tests/interchange/environment.txt tools/interchange_environment.py
+.interchange/.ready: $(VENV)/.test packages/proctor/tests/interchange/environment.txt tools/interchange_environment.py
 	$(BIN)/python tools/interchange_environment.py .interchange
 	@touch $@
 

@@ -10,6 +10,7 @@ not done again.
 
 from __future__ import annotations
 
+import proctor_train
 import argparse
 import json
 import os
@@ -28,7 +29,7 @@ from proctor.core import DASH, number, number_interval, p_value, signed
 from proctor.reports import spoken_language
 from proctor.results import judges_of
 from proctor.runs import Store
-from proctor.shell import ComparedJudges
+from proctor_train import ComparedJudges
 from proctor.stats import Contrast, Estimate
 
 BENCHMARK = "mediqa-eval"
@@ -43,10 +44,10 @@ def prepared(data: Path, work: Path) -> Store:
     """The store with ratings, and the scores of judges that learned from them, out of fold."""
     store = api.open_store(work / "runs.db")
     api.import_answers(BENCHMARK, data / "ratings.csv", data=data, store=store)
-    shell.train_classifier_judge(store, BENCHMARK, out=work / "classifier", references=True)
+    proctor_train.train_classifier_judge(store, BENCHMARK, out=work / "classifier", references=True)
     fit = work / "pipeline.json"
     if not fit.exists():
-        api.fit_judge(store, BENCHMARK, method="pipeline", out=fit)
+        proctor_train.fit_judge(store, BENCHMARK, method="pipeline", out=fit)
     api.score(store, BENCHMARK, judge="local-pipeline", options={"fit": str(fit)})
     return store
 
@@ -155,7 +156,7 @@ def main() -> None:
         one for one in judges_of(store, BENCHMARK) if one.startswith(("classifier-judge/out-of-fold", "local-pipeline"))
     ]
     kept = options.work / "kept"
-    found = api.judge_agreement(store, BENCHMARK, learned=learned, repeats=options.repeats, curve=True, keep=kept)
+    found = proctor_train.judge_agreement(store, BENCHMARK, learned=learned, repeats=options.repeats, curve=True, keep=kept)
     found.write(options.work / "agreement.json")
     shown: dict[str, JsonValue] = {
         "settings": dict(found.settings),

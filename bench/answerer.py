@@ -20,6 +20,7 @@ folder it goes on.
 
 from __future__ import annotations
 
+import proctor_train
 import argparse
 import io
 import json
@@ -98,7 +99,7 @@ def main() -> None:
         ("other-pictures", "learn", "other-video"),
         ("other-answers", "shuffled", "video"),
     ):
-        made = proctor.train_answerer(
+        made = proctor_train.train_answerer(
             "simulated", base, out / name, data=out / data, condition=condition, share=0.15, **learned, **shown
         )
         for row in made.rows:

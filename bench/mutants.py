@@ -11,7 +11,7 @@ lands, and says nothing of the tests). At the end the tests that failed run on t
 Equivalent mutants are for a person to tell.
 
     python bench/mutants.py --folder /tmp/mutants --seed 1 --count 40
-    python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/results/test_missing.py    # another look
+    python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests packages/proctor/tests/results/test_missing.py    # another look
 """
 
 from __future__ import annotations
@@ -39,20 +39,21 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+CORE = "packages/proctor/src/proctor"
 SOURCES = (
     "cli/*.py",
     "api/*.py",
-    *(f"runs/{name}.py" for name in ("results", "comparison", "ranking", "boards", "analyses", "performance")),
-    *(f"runs/{name}.py" for name in ("leaderboard", "run_scores", "report_data")),
+    *(f"results/{name}.py" for name in ("results", "comparison", "ranking", "ranking_tables", "analyses", "performance")),
+    *(f"results/{name}.py" for name in ("leaderboard", "run_scores")),
     *(f"reports/{name}.py" for name in ("leaderboard", "comparisons", "ranking", "analysis", "subgroups", "blocks")),
     *(f"reports/metric_{name}.py" for name in ("agreement", "profile", "ranking")),
 )
 MOST = 150
 DECLARED = (
-    "tests/reports/test_limits.py", "tests/docs/test_docs.py", "tests/cli/test_command_tree.py",
-    "tests/cli/test_options_arrive.py::test_no_flag_is_up_by_itself",
-    "tests/cli/test_options_arrive.py::test_what_intervals_are_drawn_with_is_the_same_everywhere",
-    "tests/api/test_run_options_go_down.py", "tests/core/test_same_defaults.py",
+    "packages/proctor/tests/reports/test_limits.py", "tests/docs/test_docs.py", "tests/repository/test_command_tree.py",
+    "tests/repository/test_options_arrive.py::test_no_flag_is_up_by_itself",
+    "tests/repository/test_options_arrive.py::test_what_intervals_are_drawn_with_is_the_same_everywhere",
+    "packages/proctor/tests/api/test_run_options_go_down.py", "packages/proctor/tests/core/test_same_defaults.py",
 )  # fmt: skip
 """What looks at constants, options and their defaults, of which coverage knows nothing."""
 LIBRARIES = (
@@ -171,7 +172,7 @@ def drawn(tree: Path, seed: int, count: int) -> list[Mutant]:
     """The sample: lines at random over all files, and of each line one mutant at random."""
     by_line: dict[tuple[str, int], list[Mutant]] = {}
     for pattern in SOURCES:
-        for file in sorted((tree / "src/proctor").glob(pattern)):
+        for file in sorted((tree / CORE).glob(pattern)):
             for one in mutants_of(file, tree):
                 by_line.setdefault((one.file, one.line), []).append(one)
     rng, found = random.Random(seed), list[Mutant]()
@@ -233,17 +234,22 @@ def _test_of(context: str) -> str:
     return re.sub(r"(@[^\[\]]*)?\|\w+$", "", context)
 
 
+def _paths(tree: Path) -> list[str]:
+    """Where the copy's packages and its tests are imported from."""
+    return [*map(str, sorted(tree.glob("packages/*/src"))), str(tree)]
+
+
 def measured(tree: Path, folder: Path, processes: int) -> Path:
     """The coverage of all tests but those of containers, measured once."""
     data = folder / "coverage"
     if data.exists():
         return data
     settings = folder / "coverage.ini"
-    included = "".join(f"\n    {tree / 'src/proctor' / pattern}" for pattern in SOURCES)
+    included = "".join(f"\n    {tree / CORE / pattern}" for pattern in SOURCES)
     settings.write_text(f"[run]\ndata_file = {data}.new\ninclude ={included}\n")
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(processes), "--dist", "loadgroup"]
     coverage = ["--cov", "--cov-config", str(settings), "--cov-context", "test", "--cov-report", ""]
-    paths = os.pathsep.join([str(tree / "src"), str(tree)])
+    paths = os.pathsep.join(_paths(tree))
     with (folder / "coverage.log").open("w") as log:
         words = [sys.executable, *tests, *coverage, "-m", "not podman"]
         done = subprocess.run(
@@ -282,7 +288,7 @@ def run(tree: Path, tests: Sequence[str], log: Path, limit_s: float) -> int:
         os.dup2(out, 1)
         os.dup2(out, 2)
         os.chdir(tree)
-        sys.path[:1] = [str(tree / "src"), str(tree)]
+        sys.path[:1] = _paths(tree)
         import pytest
 
         code = 1
@@ -333,7 +339,7 @@ def tried(one: Mutant, folder: Path, tests: Sequence[str], limit_s: float) -> di
 
 def mistyped(folder: Path) -> str:
     """The first error that mypy finds in the tree as it now is; empty where it finds none."""
-    words = [sys.executable, "-m", "mypy", "--cache-dir", str(folder.resolve() / "mypy"), "src"]
+    words = [sys.executable, "-m", "mypy", "--cache-dir", str(folder.resolve() / "mypy"), CORE]
     done = subprocess.run(words, cwd=folder / "tree", capture_output=True, text=True, check=False)
     if done.returncode not in {0, 1}:
         raise SystemExit(f"mypy did not run: {done.stdout}{done.stderr}")
@@ -358,11 +364,9 @@ def main() -> None:
         shutil.copytree(
             ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "*.egg-info")
         )
-        compileall.compile_dir(tree / "src", quiet=1)
-    if given.tests:
-        shutil.copytree(
-            ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-        )
+        compileall.compile_dir(tree / "packages", quiet=1)
+    for folder in ("tests", *(f"packages/{one.name}/tests" for one in (ROOT / "packages").iterdir())) if given.tests else ():
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     sample = list(enumerate(drawn(tree, given.seed, given.count), start=1))
     if given.list:
         print(*(f"{number:2d} {one}" for number, one in sample), sep="\n")

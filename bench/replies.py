@@ -1,4 +1,4 @@
-"""How replies are read: wrong and missed readings of the labelled replies in tests/core/replies, per answer format.
+"""How replies are read: wrong and missed readings of the labelled replies in packages/proctor/tests/core/replies, per answer format.
 
 A reading is wrong where it is another value than the label, or a value where the label says that two people would
 agree on none. It is missed where the label is a value and nothing is read: such a reply counts as wrong, too, but
@@ -27,7 +27,7 @@ from proctor.core.formats import AnswerFormat, Format, OrderingFormat, ShortText
 from tests.support.generated_replies import KINDS, generate
 from tests.support.schema_replies import draw_schema_replies
 
-REPLIES = Path(__file__).parents[1] / "tests" / "core" / "replies"
+REPLIES = Path(__file__).parents[1] / "packages" / "proctor" / "tests" / "core" / "replies"
 
 
 def main() -> None:

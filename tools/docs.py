@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "proctor"
+PACKAGES = ROOT / "packages"
+SOURCE = PACKAGES / "proctor" / "src" / "proctor"
 
 _BLOCK = re.compile(r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<tail><!-- end -->)", re.DOTALL)
 _HELP_WIDTH = 80
@@ -429,7 +430,7 @@ CORE = {
     "shell/run_preparation.py": "a run, from options to answers",
     "api/evaluation.py": "an evaluation: what `import proctor` begins with",
 }
-"""The files that one has to know, in reading order, below `src/proctor`."""
+"""The files that one has to know, in reading order, below `packages/proctor/src/proctor`."""
 
 
 def _core() -> str:
@@ -448,41 +449,54 @@ ROOMS = {
     "models": ("access to models", "client.py"),
     "judges": ("scorers that ask a model", "verdict_judges.py"),
     "systems": ("baselines, the model system, seriation", "model_system.py"),
-    "containers": ("systems that come as images: limits, gateway, blind logs", "system.py"),
     "runs": ("what asks and writes: plan, engine, store, leases, scoring, merging", "engine.py"),
     "results": ("what reads: arrays, scores, comparisons, rankings, analysis", "results.py"),
-    "training": ("judges and answerers that learn", "run_folder.py"),
-    "construction": ("from tracks and recordings to items", "pipeline/stage.py"),
+    "tracks": ("annotated videos, and the questions that their tracks answer", "annotation.py"),
     "reports": ("tables, figures, the HTML report", "blocks.py"),
     "interchange": ("files of other programs, read and written; downloads", "formats.py"),
     "tasks": (
-        "one package per benchmark: reader, prompts, official summary, builder, published methods",
+        "one package per benchmark: reader, prompts, official summary, published methods",
         "questions/reader.py",
     ),
-    "web": ("sites in the browser: accounts, sessions, the trail; the review", "review.py"),
     "shell": (
         "what commands and `api` share: tables of options, stores, models connected, runs and scorers arranged by steps",
         "run_preparation.py",
     ),
     "api": ("what `import proctor` offers, and nothing else", "evaluation.py"),
     "testing": ("checks for packages that extend Proctor, doubles for their tests, the template of one", "checks.py"),
-    "challenges": ("phases, teams, submissions, queue, scoring, boards, receipts, pages, packs", "submissions.py"),
     "cli": ("parse, call, print", "tree.py"),
 }
-"""Of each room what it holds, and the file to open first."""
+"""Of each room of the core what it holds, and the file to open first."""
+
+OTHERS = {
+    "proctor_build": ("from tracks and recordings to items: projects, annotators, screening, repair", "pipeline/stage.py"),
+    "proctor_train": ("judges and answerers that learn; MEDIQA-EVAL's published judges", "run_folder.py"),
+    "proctor_web": ("sites in the browser: accounts, sessions, the trail; the review", "review.py"),
+    "proctor_challenge": ("phases, teams, submissions, queue, containers, scoring, boards, receipts, pages, packs", "submissions.py"),
+}
+"""Of each other package the same, lowest first."""
 
 
 def _rooms() -> str:
-    """The rooms, lowest first, in the order of the layers."""
-    layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0][
-        "layers"
-    ]
-    rows = []
-    for room in reversed([layer.removeprefix("proctor.") for layer in layers]):
-        holds, first = ROOMS[room]
-        lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (SOURCE / room).rglob("*.py"))
-        rows.append((f"`{room}`", holds, f"{round(lines, -2):,}".replace(",", " "), f"`{room}/{first}`"))
-    return _table(("Room", "Holds", "Lines", "Open first"), rows)
+    """The rooms of the core, lowest first, in the order of the layers, and the other packages."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [one["layers"] for one in contracts if one["type"] == "layers" and "proctor.core" in one["layers"]]
+    rooms = [layer.removeprefix("proctor.") for layer in reversed(layers)]
+    rows = [(f"`{room}`", *_size(SOURCE / room, *ROOMS[room], room)) for room in rooms]
+    rows.append(("the core", "", _lines(SOURCE), ""))
+    for name, (holds, first) in OTHERS.items():
+        (folder,) = PACKAGES.glob(f"*/src/{name}")
+        rows.append((f"`{name}`", *_size(folder, holds, first, name)))
+    return _table(("Room or package", "Holds", "Lines", "Open first"), rows)
+
+
+def _size(folder: Path, holds: str, first: str, name: str) -> tuple[str, str, str]:
+    return holds, _lines(folder), f"`{name}/{first}`"
+
+
+def _lines(folder: Path) -> str:
+    count = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in folder.rglob("*.py"))
+    return f"{round(count, -2):,}".replace(",", " ")
 
 
 BLOCKS: dict[str, Callable[[], str]] = {

@@ -2,7 +2,7 @@
 
 Inspect (fsspec), lmms-eval (httpx, av, torchvision), mlcroissant (pandas-stubs, which would type all of pandas) and
 Every Eval Ever (Python 3.12) can't be installed beside the pinned packages. Here they lie in a folder of their own,
-over those: their pinned versions stand in tests/interchange/environment.txt.
+over those: their pinned versions stand in packages/proctor/tests/interchange/environment.txt.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PINS = ROOT / "tests" / "interchange" / "environment.txt"
+PINS = ROOT / "packages" / "proctor" / "tests" / "interchange" / "environment.txt"
 
 
 def make(folder: Path) -> None:
     """Makes the environment, or brings it up to date."""
     venv.create(folder, with_pip=False)
-    below = [str(ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
+    below = [*map(str, sorted(ROOT.glob("packages/*/src"))), *(path for path in sys.path if path.endswith("site-packages"))]
     (place,) = folder.glob("lib/python3*/site-packages")
     (place / "10_proctor.pth").write_text("".join(f"{path}\n" for path in below), encoding="utf-8")
     python = str(folder / "bin" / "python")

@@ -1,11 +1,12 @@
-"""Installs the wheel with the newest version of everything on a second Python, and tries it as a user would.
+"""Installs the wheels with the newest version of everything on a second Python, and tries them as a user would.
 
 python tools/newest.py [--python PATH] [--short]
 
 The Python is the newest from 3.12 to 3.13 on this machine (PATH, then pyenv), or the one that runs this, with a
-sentence that says so. The wheel is installed into a fresh environment outside the project, without constraints. Then:
-a benchmark of own questions with videos (`new`, `check`, `run`), a review and a challenge behind nginx with an upload of
-5 MB, `proctor demo`, and the tests of the core, which --short leaves out. The exit code is 1 if anything fails.
+sentence that says so. The wheel of the core is installed alone into a fresh environment outside the project, without
+constraints: `proctor demo` runs, and commands of the other packages say what to install. Then, with the other wheels: a
+benchmark of own questions with videos (`new`, `check`, `run`), a review and a challenge behind nginx with an upload of
+5 MB, and the tests of the core, which --short leaves out. The exit code is 1 if anything fails.
 """
 
 from __future__ import annotations
@@ -24,34 +25,46 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.13", "3.12")
 """Tried in this order; the classifiers in pyproject.toml name them."""
 
+PACKAGES = ("proctor", "proctor-build", "proctor-web", "proctor-challenge", "proctor-train")
 BUILT_FROM = ("src", "pyproject.toml", "README.md", "LICENSE")
-EXTRAS = "web,challenge,postgres,plots,vision"
+MORE = ("proctor-eval[postgres,plots,vision]", "proctor-challenge")
+"""What is installed after the core: not `proctor-train`, whose PyTorch takes gigabytes."""
+
 TESTERS = ("pytest>=9.1,<9.2", "pytest-xdist", "hypothesis", "httpx2")
 LENIENT = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
 """Python 3.13 tells of connections to SQLite that tests leave to the garbage collector; 3.11 does not."""
 
-SERVED = ("tests/web/test_nginx.py",)
+MISSING = {
+    "build new somewhere": "proctor-build",
+    "serve somewhere": "proctor-web",
+    "challenge status somewhere": "proctor-challenge",
+    "train answerer": "proctor-train",
+    "demo --challenge": "proctor-challenge",
+}
+"""Commands of other packages, each with the one that it needs."""
+
+SERVED = ("packages/proctor-challenge/tests/pages/test_nginx.py",)
 CORE = (
-    "tests/core/test_files.py",
-    "tests/core/test_formats.py",
-    "tests/core/test_registry.py",
-    "tests/core/test_replies.py",
-    "tests/media/test_pyav.py",
-    "tests/media/test_audio.py",
-    "tests/media/test_clip_files.py",
-    "tests/media/test_container.py",
-    "tests/media/test_conditions.py",
-    "tests/media/test_corrected_timestamps.py",
-    "tests/media/test_damaged_video.py",
-    "tests/media/test_frame_store.py",
-    "tests/media/test_picture_order.py",
-    "tests/media/test_redaction.py",
-    "tests/runs/test_engine.py",
-    "tests/runs/test_store.py",
-    "tests/results/test_results.py",
-    "tests/results/test_leaderboard.py",
-    "tests/web/test_readings.py",
-    "tests/web/test_uploads.py",
+    "packages/proctor/tests/core/test_files.py",
+    "packages/proctor/tests/core/test_formats.py",
+    "packages/proctor/tests/core/test_registry.py",
+    "packages/proctor/tests/core/test_replies.py",
+    "packages/proctor/tests/media/test_pyav.py",
+    "packages/proctor/tests/media/test_audio.py",
+    "packages/proctor/tests/media/test_clip_files.py",
+    "packages/proctor/tests/media/test_container.py",
+    "packages/proctor/tests/media/test_conditions.py",
+    "packages/proctor/tests/media/test_corrected_timestamps.py",
+    "packages/proctor/tests/media/test_damaged_video.py",
+    "packages/proctor/tests/media/test_frame_store.py",
+    "packages/proctor/tests/media/test_picture_order.py",
+    "packages/proctor/tests/media/test_redaction.py",
+    "packages/proctor/tests/runs/test_engine.py",
+    "packages/proctor/tests/runs/test_store.py",
+    "packages/proctor/tests/results/test_results.py",
+    "packages/proctor/tests/results/test_leaderboard.py",
+    "packages/proctor-web/tests/web/test_readings.py",
+    "packages/proctor-web/tests/web/test_uploads.py",
 )
 
 
@@ -117,44 +130,64 @@ class Trial:
         copy = self.folder / "project"
         if not copy.is_dir():
             copy.mkdir()
-            shutil.copy(ROOT / "pyproject.toml", copy)
-            for name in ("tests", "tools", "docs"):
+            for name in ("pyproject.toml", "conftest.py"):
+                shutil.copy(ROOT / name, copy)
+            for name in ("tests", "tools", "docs", *(f"packages/{package}/tests" for package in PACKAGES)):
                 shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         pytest = [str(self.python), "-m", "pytest", "--quiet", *LENIENT, *more, *files]
         self.run(what, pytest, within=copy)
 
 
-def wheel(folder: Path) -> Path:
-    """Builds the wheel from a copy of what it is built from, so that nothing is left in the project."""
-    source = folder / "source"
-    source.mkdir()
-    for name in BUILT_FROM:
-        there = ROOT / name
-        if there.is_dir():
-            shutil.copytree(there, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        else:
-            shutil.copy(there, source)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--wheel-dir", str(folder), str(source)], check=True)  # noqa: S603 - our own words
-    (built,) = folder.glob("*.whl")
-    return built
+def build_wheels(folder: Path) -> Path:
+    """Builds the wheels from copies of what they are built from, so that nothing is left in the project. Returns the
+    folder with the wheels."""
+    wheels = folder / "wheels"
+    for package in PACKAGES:
+        source = folder / "source" / package
+        source.mkdir(parents=True)
+        for name in BUILT_FROM:
+            there = ROOT / "packages" / package / name
+            if there.is_dir():
+                shutil.copytree(there, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            else:
+                shutil.copy(there, source)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+        subprocess.run([*pip, "--wheel-dir", str(wheels), str(source)], check=True)  # noqa: S603 - our own words
+    return wheels
+
+
+def core_alone(trial: Trial, proctor: str) -> None:
+    """The core does what `make demo` shows, and says what to install for the rest. Raises `SystemExit` where not."""
+    trial.run("the core alone: proctor demo", [proctor, "demo", "--videos", "2", "--out", "demo"])
+    for words, package in MISSING.items():
+        command = [proctor, *words.split()]
+        told = subprocess.run(  # noqa: S603 - our own words
+            command, cwd=trial.folder, env=trial.environment, capture_output=True, text=True, check=False
+        )
+        wanted = f"needs the package {package}: pip install {package}\n"
+        if told.returncode != 1 or not told.stderr.endswith(wanted):
+            raise SystemExit(f"proctor {words}: exit code {told.returncode}, {told.stderr!r}, expected {wanted!r}")
+    print("the core alone: the other packages' commands say what to install", flush=True)
 
 
 def tried(python: Path, folder: Path, *, short: bool) -> None:
-    """Installs the wheel and tries it. Raises `SystemExit` for the first thing that fails."""
-    trial, built = Trial(folder, python), wheel(folder)
-    trial.pip("install the newest of everything", "install", "--no-compile", f"{built}[{EXTRAS}]", *TESTERS)
+    """Installs the wheels and tries them. Raises `SystemExit` for the first thing that fails."""
+    trial, wheels = Trial(folder, python), build_wheels(folder)
+    (core,) = wheels.glob("proctor_eval-*.whl")
+    proctor = str(trial.python.parent / "proctor")
+    trial.pip("install the newest of the core", "install", "--no-compile", str(core))
+    core_alone(trial, proctor)
+    others = ["install", "--no-compile", "--find-links", str(wheels), *MORE, *TESTERS]
+    trial.pip("install the newest of everything", *others)
     shown = "import av, numpy, proctor; print(f'av {av.__version__}, numpy {numpy.__version__}, {proctor.__file__}')"
     print(subprocess.check_output([trial.python, "-c", shown], text=True, env=trial.environment, cwd=folder).strip())  # noqa: S603
     found = "from proctor.constraints import CONSTRAINTS; assert CONSTRAINTS.is_file()"
     trial.run("the tested versions travel along", [str(trial.python), "-c", found])
-    proctor = str(trial.python.parent / "proctor")
     trial.run("proctor new", [proctor, "new", "own"])
     trial.run("proctor check", [proctor, "check", "own", "--out", "preview.html"])
     asked = ["--system", "random", "--condition", "video", "--condition", "text-only"]
     trial.run("proctor run", [proctor, "run", "own", *asked, "--store", "own.db"])
     trial.test("a review and a challenge behind nginx", SERVED)
-    trial.run("proctor demo", [proctor, "demo", "--videos", "2", "--out", "demo"])
     if not short:
         trial.test("tests of the core", CORE, "-m", "not slow", "--numprocesses", "2", "--dist", "loadgroup")
 

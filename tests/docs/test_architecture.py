@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs import CORE, ROOMS
+from proctor.core import DISTRIBUTIONS
+from tests.support.paths import CORE as CORE_ROOMS
+from tests.support.paths import ROOT, source_file
+from tools.docs import CORE, OTHERS, ROOMS
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "proctor"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_FILES, MOST_LINES = 30, 11_000
 
@@ -38,14 +39,14 @@ def decided() -> list[tuple[str, str]]:
 
 
 def test_the_core_is_read_in_an_hour() -> None:
-    lines = sum(len((SOURCE / file).read_text(encoding="utf-8").splitlines()) for file in CORE)
+    lines = sum(len(source_file(file).read_text(encoding="utf-8").splitlines()) for file in CORE)
     assert (len(CORE) <= MOST_FILES, lines <= MOST_LINES) == (True, True), (len(CORE), lines)
 
 
 def test_every_file_of_a_walk_is_there() -> None:
     walked = re.findall(r"`([\w/]+\.py)`", section("Five walks"))
     assert len(walked) > 50
-    assert [file for file in walked if not (SOURCE / file).is_file()] == []
+    assert [file for file in walked if not source_file(file).is_file()] == []
 
 
 def test_the_table_of_rules_is_whole() -> None:
@@ -55,16 +56,17 @@ def test_the_table_of_rules_is_whole() -> None:
 
 @pytest.mark.parametrize(("file", "name"), decided())
 def test_a_rule_is_where_the_page_says(file: str, name: str) -> None:
-    assert name in names_of(SOURCE / file)
+    assert name in names_of(source_file(file))
 
 
 def test_every_room_says_what_it_promises() -> None:
     """In the table of CONTRIBUTING, which `tools/docs.py` writes, and in a page of its own."""
-    rooms = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__.py").is_file())
+    rooms = sorted(folder.name for folder in CORE_ROOMS.iterdir() if (folder / "__init__.py").is_file())
     assert sorted(ROOMS) == rooms
-    for room, (_, first) in ROOMS.items():
-        assert (SOURCE / room / first).is_file(), first
-        said = (SOURCE / room / "AGENTS.md").read_text(encoding="utf-8")
+    assert sorted(OTHERS) == sorted(set(DISTRIBUTIONS) - {"proctor"})
+    for room, (_, first) in (ROOMS | OTHERS).items():
+        assert source_file(f"{room}/{first}").is_file(), first
+        said = source_file(f"{room}/AGENTS.md").read_text(encoding="utf-8")
         assert all(f"**{part}" in said for part in ("Promises", "Must not", "Tests")), room
-        (tests,) = re.findall(r"-q (tests/\w+)", said)
+        (tests,) = re.findall(r"-q (packages/[\w/-]+)", said)
         assert (ROOT / tests).is_dir(), tests

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.support.paths import SOURCES
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.markdown import blocks
 from tests.support.program import proctor_forked as proctor
@@ -271,7 +272,7 @@ def run(*words: str, folder: Path, path: str) -> str:
 
 
 def test_its_own_test_passes(package: Path, theatre: Path) -> None:
-    path = os.pathsep.join([str(package), str(ROOT / "src")])
+    path = os.pathsep.join([str(package), *map(str, SOURCES.values())])
     test = str(package / "test_hospital.py")
     said = run(
         "-m",
@@ -290,7 +291,7 @@ def test_its_own_test_passes(package: Path, theatre: Path) -> None:
 
 
 def test_its_types_are_right(package: Path) -> None:
-    path = os.pathsep.join([str(package), str(ROOT / "src")])
+    path = os.pathsep.join([str(package), *map(str, SOURCES.values())])
     cache = str(ROOT / ".mypy_cache" / "packages")
     said = run("-m", "mypy", "--strict", "--cache-dir", cache, "-p", "hospital", folder=package, path=path)
     assert said.startswith("Success: no issues found in ")

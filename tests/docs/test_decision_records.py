@@ -31,7 +31,7 @@ def title_of(record: Path) -> str:
 def mentions() -> list[tuple[str, str]]:
     """Every record that code, tests or pages mention: the place, and its number or file."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.md")]
-    code = [file for room in ("src", "tests", "tools", "bench") for file in sorted((ROOT / room).rglob("*.py"))]
+    code = [file for room in ("packages", "tests", "tools", "bench") for file in sorted((ROOT / room).rglob("*.py"))]
     return [
         (f"{file.relative_to(ROOT)}:{text.count(chr(10), 0, hit.start()) + 1}", hit["number"] or hit["file"])
         for file in (*pages, *code)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import PACKAGES, ROOT
+
 BANNED = {
     r"\bby lot\b": "at random, chance",
     r"told[ _]the[ _]key": "oracle baseline",
@@ -48,17 +49,17 @@ BANNED = {
 }
 ALLOWED = {
     "CHANGELOG.md": 2,  # the former names
-    "src/proctor/judges/documents.py": 1,  # a shelf of textbooks
-    "src/proctor/audits/items/baselines.py": 2,  # the names of two recorded draws
-    "src/proctor/runs/store.py": 1,  # a setting in stores of the first edition
-    "src/proctor/core/formats/numbers.py": 1,  # words of replies that are read
+    "packages/proctor/src/proctor/judges/documents.py": 1,  # a shelf of textbooks
+    "packages/proctor/src/proctor/audits/items/baselines.py": 2,  # the names of two recorded draws
+    "packages/proctor/src/proctor/runs/store.py": 1,  # a setting in stores of the first edition
+    "packages/proctor/src/proctor/core/formats/numbers.py": 1,  # words of replies that are read
 }
 
 
 def pages() -> list[Path]:
     """Everything that people read, but for prompts, which are frozen."""
     found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    for folder in ("src", "docs", "bench", "tools"):
+    for folder in (*(f"packages/{name}/src" for name in PACKAGES), "docs", "bench", "tools"):
         found += [
             file
             for file in sorted((ROOT / folder).rglob("*"))

@@ -12,27 +12,27 @@ from pathlib import Path
 
 import pytest
 
-import proctor as package
 from proctor.runs import Store
 from proctor_build.pipeline.commands import _advice
 from proctor_build.pipeline.status import FunnelRow
 from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.paths import ROOT, modules, source_name
 from tests.support.program import proctor
 
-_SOURCE, _TESTS = Path(package.__file__).parent, Path(__file__).parents[1]
+
 _ADVICE = re.compile(r"Next: |same command|call again|[Rr]un (?:it )?again")
 
-HERE = "cli/test_advice.py::"
+HERE = "repository/test_advice.py::"
 TAKEN = {
     ("api/downloads.py", "Next: proctor run "): "interchange/test_fetch.py::",
     ("shell/model_choice.py", "all answers of all models: run the same command again"): "cli/test_choose_cli.py::",
     ("shell/scorers.py", " without a verdict: call again to ask again."): "api/test_function_judges.py::",
-    ("shell/training.py", "Next: proctor run BENCHMARK --model "): "training/test_train_answerer.py::",
+    ("proctor_train/answerer_training.py", "Next: proctor run BENCHMARK --model "): "training/test_train_answerer.py::",
     ("shell/workers.py", ": use the same command as the others, proctor run … --share"): "api/test_where_workers_are.py::",
     ("cli/packages.py", "Next: pip install -e "): "testing/test_new_package.py::",
     ("cli/__init__.py", "proctor: stopped by Ctrl-C; the same command starts again."): "cli/test_interrupted.py::",
-    ("cli/challenge.py", "Next: edit "): "challenges/test_organisers_shell.py::",
-    ("cli/challenge.py", "Next: proctor challenge status "): "challenges/test_organisers_shell.py::",
+    ("proctor_challenge/commands/challenge.py", "Next: edit "): "challenges/test_organisers_shell.py::",
+    ("proctor_challenge/commands/challenge.py", "Next: proctor challenge status "): "challenges/test_organisers_shell.py::",
     ("cli/report.py", "Next: open "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/report.py", "Next: proctor validate "): f"{HERE}test_an_export_is_validated_by_its_store",
     ("cli/results.py", "Next: proctor report "): f"{HERE}test_own_questions_the_whole_way",
@@ -43,19 +43,19 @@ TAKEN = {
     ("cli/run.py", "): run the same command again to ask them again."): f"{HERE}test_what_failed_is_asked_again",
     ("cli/score.py", "Next: proctor "): "cli/test_score_cli.py::",
     ("cli/score.py", "run the same command again"): f"{HERE}test_what_failed_is_asked_again",
-    ("construction/pipeline/commands.py", "Next: proctor build status "): "construction/pipeline/test_pipeline.py::",
-    ("construction/pipeline/commands.py", ". Next: proctor build run "): f"{HERE}test_a_stage_that_kept_nothing",
+    ("proctor_build/pipeline/commands.py", "Next: proctor build status "): "construction/pipeline/test_pipeline.py::",
+    ("proctor_build/pipeline/commands.py", ". Next: proctor build run "): f"{HERE}test_a_stage_that_kept_nothing",
     (
-        "construction/pipeline/commands.py",
+        "proctor_build/pipeline/commands.py",
         " can't be done. Change what the lines above name. Next: ",
     ): f"{HERE}test_a_stage_that_kept_nothing",
-    ("construction/sources/report.py", "Next: proctor build table "): "construction/sources/",
+    ("proctor_build/sources/report.py", "Next: proctor build table "): "construction/sources/",
     (
         "reports/leaderboard.py",
         " Run the same command again to ask the missing items, or choose --failed wrong or exclude.",
     ): f"{HERE}test_what_failed_is_asked_again",
     ("tasks/clinicalskillqa/commands.py", "Next: proctor run clinicalskillqa --data "): "cli/test_demo.py::",
-    ("tasks/focus/commands.py", "Next: proctor items audit focus --data "): "cli/test_build_focus_cli.py::",
+    ("proctor_build/focus/commands.py", "Next: proctor items audit focus --data "): "cli/test_build_focus_cli.py::",
     ("tasks/questions/commands.py", "Next: proctor check "): "cli/test_next_commands.py::",
     ("tasks/questions/reader.py", "Next: proctor run "): f"{HERE}test_own_questions_the_whole_way",
     ("tasks/simulated/commands.py", "Next: proctor run simulated --data "): "cli/test_demo.py::",
@@ -69,7 +69,7 @@ _OTHERS = {
 
 def advice() -> Iterator[tuple[str, str]]:
     """The texts of the source that tell what to do next; docstrings are no advice."""
-    for file in sorted(_SOURCE.rglob("*.py")):
+    for file in modules().values():
         text = file.read_text(encoding="utf-8")
         if not _ADVICE.search(text):
             continue
@@ -78,7 +78,7 @@ def advice() -> Iterator[tuple[str, str]]:
         for node in ast.walk(tree):
             said = node.value if isinstance(node, ast.Constant) and id(node) not in plain else None
             if isinstance(said, str) and _ADVICE.search(said) and said not in _OTHERS:
-                yield str(file.relative_to(_SOURCE)), said
+                yield source_name(file), said
 
 
 def test_every_advice_is_known_and_taken_somewhere() -> None:
@@ -86,8 +86,9 @@ def test_every_advice_is_known_and_taken_somewhere() -> None:
     assert found == set(TAKEN)
     for test in set(TAKEN.values()):
         file, _, name = test.partition("::")
-        assert (_TESTS / file).exists(), f"{file} is no test"
-        assert name in (_TESTS / file).read_text(encoding="utf-8") if name else True
+        there = [path for path in (ROOT / "tests" / file, *ROOT.glob(f"packages/*/tests/{file}")) if path.exists()]
+        assert there, f"{file} is no test"
+        assert name in there[0].read_text(encoding="utf-8") if name else True
 
 
 def _next(told: str) -> list[str]:

@@ -10,10 +10,9 @@ import pytest
 
 from proctor.core import HEADS, dollars, head, p_value, points
 from proctor.core.metric import ACCURACY, Metric
+from tests.support.paths import CORE, modules, source_name
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "proctor"
-ROOMS = ("api", "cli", "shell", "reports", "interchange", "challenges")
+ROOMS = ("api/", "cli/", "shell/", "reports/", "interchange/", "proctor_challenge/", "proctor_train/", "proctor_web/", "proctor_build/")
 PRIVATE = re.compile(
     r":[+ ]?\.\d%\}"  # f"{share:.0%}"
     r"|\b100 \* [^}]*:[+ ]?\.\d+f\}"  # f"{100 * share:.1f}"
@@ -22,7 +21,7 @@ PRIVATE = re.compile(
     r"|\b(?:tau|alpha|kappa|agreement|value|score)[\w.\[\]'\"]*:\.[234][fg]\}"  # f"{row.value:.3f}"
 )
 KNOWN = {
-    ("challenges/opening.py", "100 *"): "points of a rule, in a note for organisers",
+    ("proctor_challenge/opening.py", "100 *"): "points of a rule, in a note for organisers",
     ("reports/charts.py", "100 *"): "a position on an axis, in CSS",
     ("reports/browser.py", ":.4g}"): "one score of one answer, as it is",
     ("reports/analysis.py", "100 *"): "cells of a drawing in percent, as its caption says",
@@ -39,9 +38,9 @@ def found_in(text: str) -> list[str]:
 
 def test_nobody_has_a_format_of_their_own() -> None:
     odd = []
-    for room in ROOMS:
-        for file in sorted((SOURCE / room).rglob("*.py")):
-            name = file.relative_to(SOURCE).as_posix()
+    for file in modules().values():
+        name = source_name(file)
+        if name.startswith(ROOMS):
             odd += [
                 (name, one)
                 for one in found_in(file.read_text("utf-8"))
@@ -84,7 +83,7 @@ def test_heads_are_of_one_table() -> None:
         "p holm",
     )
     for room in ("api", "cli", "shell", "reports"):
-        for file in (SOURCE / room).rglob("*.py"):
+        for file in (CORE / room).rglob("*.py"):
             text = file.read_text("utf-8")
             assert [name for name in others if f'"{name}"' in text or f'">{name}"' in text] == [], file
     assert len(set(HEADS.values())) >= len(HEADS) - 1  # the share of first places has two keys, one in each ranking

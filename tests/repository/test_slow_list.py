@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from conftest import SLOW
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_every_slow_test_is_there() -> None:

@@ -18,7 +18,6 @@ from proctor.runs import store_tables
 from proctor_challenge import schema as challenges
 from proctor_web import schema as web
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "proctor"
 OLD = {
     "vote": "judgement",
     "votes": "judgements",
@@ -32,11 +31,13 @@ OLD = {
 }
 """Words of names and keys, each with the one that is used."""
 
-ROOMS = ("api", "challenges", "cli", "judges", "metrics", "results", "runs", "shell", "training")
+ROOMS = (
+    "api", "cli", "judges", "metrics", "results", "runs", "shell", "proctor_challenge", "proctor_train",
+)  # fmt: skip
 """The rooms in which a mark is a score and a vote a judgement."""
 
 OWN = {
-    "challenges/teams.py": {"marks"},  # of a name: punctuation
+    "proctor_challenge/teams.py": {"marks"},  # of a name: punctuation
     "judges/documents.py": {"mark"},  # where a passage stands
     "judges/panel.py": {"vote", "votes"},  # a panel votes
     "judges/passage_index.py": {"mark"},  # of an index: what it was made of
@@ -69,8 +70,10 @@ def words_in(name: str) -> set[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_names_of_code_use_the_words_of_the_field(room: str) -> None:
     found = set()
-    for file in sorted((SOURCE / room).rglob("*.py")):
-        place = file.relative_to(SOURCE).as_posix()
+    files = {source_name(file): file for file in modules().values()}
+    for place, file in files.items():
+        if not place.startswith(f"{room}/"):
+            continue
         own = set().union(*(words for where, words in OWN.items() if place == where))
         found |= {f"{place}: {name}" for name in names_in(file) if words_in(name) & (OLD.keys() - own - {"told"})}
     assert sorted(found) == [], f"better: {OLD}"
@@ -78,7 +81,7 @@ def test_names_of_code_use_the_words_of_the_field(room: str) -> None:
 
 @pytest.mark.parametrize("place", OWN)
 def test_no_allowance_is_left_over(place: str) -> None:
-    used = set().union(*(words_in(name) for name in names_in(SOURCE / place)))
+    used = set().union(*(words_in(name) for name in names_in(source_file(place))))
     assert OWN[place] - used == set()
 
 

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.paths import ROOT, SOURCES
 from tests.support.means import missing
 
-ROOT = Path(__file__).parents[2]
 
 
 def foreign(code: str, *arguments: str | Path) -> Any:
@@ -39,7 +39,7 @@ def _host() -> subprocess.Popen[str]:
     if not python.exists():
         missing("no environment with other programs' packages: make interchange")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
-    environment |= {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    environment |= {"PYTHONPATH": os.pathsep.join([*map(str, SOURCES.values()), str(ROOT)])}
     host = subprocess.Popen(
         [str(python), "-W", "ignore", "-m", "tests.support.foreign_host"],
         stdin=subprocess.PIPE,

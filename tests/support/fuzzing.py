@@ -1,6 +1,6 @@
 """Broken files for every reader: small good ones, and what time, tools and people do to them.
 
-Used by `tests/test_fuzz.py` for a minute, and by `bench/fuzz.py` for as long as one likes.
+Used by `tests/repository/test_fuzz.py` for a minute, and by `bench/fuzz.py` for as long as one likes.
 """
 
 from __future__ import annotations

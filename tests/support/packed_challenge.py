@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
+from tests.support.paths import ROOT
 
-SCHEMA = Path(__file__).parents[1] / "challenges" / "codabench_bundle.schema.json"
+SCHEMA = ROOT / "packages/proctor-challenge/tests/challenges/codabench_bundle.schema.json"
 CANARY = "canary-6b1f"
 
 

@@ -168,7 +168,7 @@ def test_an_example_must_name_its_kind_of_project(
 
 
 def test_our_kinds_of_projects_name_themselves() -> None:
-    from proctor.testing.package_checks import kind_checks
+    from proctor_build.kind_checks import kind_checks
     from proctor_build.pipeline import PROJECT_KINDS
 
     for name in PROJECT_KINDS.names():

@@ -20,6 +20,7 @@ from proctor_challenge.packs.parts import PhaseSource
 from proctor_challenge.packs.platforms import PackProgram, check_grand_challenge, write_jobs
 from proctor_challenge.packs.programs import DIGITS, STATUSES, evaluate_grand_challenge
 from proctor_challenge.settings import read_challenge
+from tests.support.paths import ROOT
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.packed_challenge import CANARY, focus_challenge
 
@@ -273,7 +274,7 @@ def test_the_example_algorithm_says_its_method(challenge: Path) -> None:
     folder = pack_folder(challenge, "grand-challenge") / "example_algorithm"
     text = (folder / "Dockerfile").read_text()
     assert "ARG METHOD=invoke\nLABEL org.grand-challenge.api-method=$METHOD\n" in text
-    template = Path(__file__).parents[2] / "examples/algorithm/algorithm.py"
+    template = ROOT / "examples/algorithm/algorithm.py"
     assert (folder / "algorithm.py").read_bytes() == template.read_bytes()
     for name in ("start.py", "algorithm.py"):
         compile((folder / name).read_text(), name, "exec")

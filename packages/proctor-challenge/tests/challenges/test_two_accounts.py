@@ -21,6 +21,7 @@ from proctor_challenge.settings import read_challenge
 from tests.support.challenge_site import made_folder
 from tests.support.markdown import blocks
 from tests.support.means import missing
+from tests.support.paths import SOURCES
 from tools.docs import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "host-a-challenge.md"
@@ -38,7 +39,7 @@ for line in sys.argv[1:]:
             code = end.code or 0
     print(json.dumps({"code": code, "told": told.getvalue()}))
 """
-LIBRARIES = os.pathsep.join([str(ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))])
+LIBRARIES = os.pathsep.join([*map(str, SOURCES.values()), *(path for path in sys.path if path.endswith("site-packages"))])
 
 
 def can_start(candidate: str) -> bool:

@@ -179,9 +179,9 @@ class AnswererPlan:
 
     def make(self) -> AnswererTable:
         """Train, or continue a training that was stopped."""
-        from proctor_train import train_answerer
+        from proctor_train.answerer import fine_tune_answerer
 
-        return AnswererTable(train_answerer(self.what, self.out))
+        return AnswererTable(fine_tune_answerer(self.what, self.out))
 
 
 def arrange_answerer(

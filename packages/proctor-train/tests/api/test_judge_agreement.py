@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import proctor_train
 import csv
 import json
 from functools import partial
@@ -14,7 +15,7 @@ import proctor
 from proctor.audits.comparison import ORDER, TRUE_BETWEEN, TRUE_WITHIN
 from proctor.core import InputError
 from proctor.metrics import text
-from proctor.shell import ComparedJudges
+from proctor_train import ComparedJudges
 from proctor_train.mediqa_eval import embedded
 from tests.support import program
 from tests.support.mediqa_folder import write_task
@@ -47,7 +48,7 @@ def test_all_stand_in_one_table_and_a_second_call_learns_nothing(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     how = HOW | {"curve": True, "keep": store.parent / "kept"}
-    found = proctor.judge_agreement(store, "mediqa-eval", **how)
+    found = proctor_train.judge_agreement(store, "mediqa-eval", **how)
     names = {row.metric for row in found.rows}
     assert names == {*_METRICS, "embedded-judge", "blend-mean", "blend-stacked", "blend-best"}
     assert {one.share for one in found.curve} == {0.125, 0.25, 0.5, 0.75, 1.0}
@@ -69,15 +70,15 @@ def test_all_stand_in_one_table_and_a_second_call_learns_nothing(
         raise AssertionError("read again")
 
     monkeypatch.setattr(embedded, "read_rated", never)
-    again = proctor.judge_agreement(store, "mediqa-eval", **how)
+    again = proctor_train.judge_agreement(store, "mediqa-eval", **how)
     assert again.rows == found.rows
     assert again.curve == found.curve
 
 
 def test_kept_scores_are_of_these_ratings_and_seed_alone(store: Path, tmp_path: Path) -> None:
-    proctor.judge_agreement(store, "mediqa-eval", **HOW, keep=tmp_path)
+    proctor_train.judge_agreement(store, "mediqa-eval", **HOW, keep=tmp_path)
     with pytest.raises(InputError, match=r"a training with other recipe\.seed"):
-        proctor.judge_agreement(store, "mediqa-eval", **HOW, keep=tmp_path, seed=1)
+        proctor_train.judge_agreement(store, "mediqa-eval", **HOW, keep=tmp_path, seed=1)
 
 
 def test_a_learned_scorer_joins_the_mean_and_is_never_stacked(store: Path, tmp_path: Path) -> None:
@@ -94,8 +95,8 @@ def test_a_learned_scorer_joins_the_mean_and_is_never_stacked(store: Path, tmp_p
     )
     assert done.returncode == 0, done.stderr
     how = HOW | {"keep": store.parent / "kept"}
-    plain = proctor.judge_agreement(store, "mediqa-eval", **how)
-    beside = proctor.judge_agreement(store, "mediqa-eval", **how, learned=["told"])
+    plain = proctor_train.judge_agreement(store, "mediqa-eval", **how)
+    beside = proctor_train.judge_agreement(store, "mediqa-eval", **how, learned=["told"])
 
     def figure(found: ComparedJudges, name: str) -> float:
         return next(
@@ -132,4 +133,4 @@ def test_the_command_prints_tables_and_what_is_ahead(store: Path, tmp_path: Path
 
 def test_an_unknown_scorer_is_told_before_anything_is_read(store: Path) -> None:
     with pytest.raises(InputError, match="found 'nobody', expected one of"):
-        proctor.judge_agreement(store, "mediqa-eval", scorer=["nobody"])
+        proctor_train.judge_agreement(store, "mediqa-eval", scorer=["nobody"])

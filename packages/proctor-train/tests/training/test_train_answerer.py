@@ -3,6 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
+import proctor_train
 import json
 import os
 import shutil
@@ -104,7 +105,7 @@ def lights(folder: Path, *, shuffled: bool = False) -> Benchmark:
 def trained(place: Path, name: str, base: str = "base", *, shuffled: bool = False, **changed: Any) -> TrainedAnswerer:
     given = {**OPTIONS, "prompt": str(place / "short.txt.j2"), "cache": place / "frames", **changed}
     benchmark = lights(place / "pictures", shuffled=shuffled)
-    return proctor.train_answerer(benchmark, place / base, place / name, **given).data
+    return proctor_train.train_answerer(benchmark, place / base, place / name, **given).data
 
 
 @pytest.fixture(scope="module")
@@ -198,4 +199,4 @@ def test_a_benchmark_without_answers_teaches_nothing(place: Path) -> None:
     benchmark = lights(place / "pictures")
     blank = replace(benchmark, items=tuple(one.model_copy(update={"reference": None}) for one in benchmark.items))
     with pytest.raises(InputError, match="lights: found nothing to learn from, expected reference answers"):
-        proctor.train_answerer(blank, place / "base", place / "blank", share=0.5)
+        proctor_train.train_answerer(blank, place / "base", place / "blank", share=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import proctor_train
 import asyncio
 import json
 from dataclasses import replace
@@ -47,13 +48,13 @@ def test_the_whole_way_from_ratings_to_an_export(plan: GenerativePlan, tmp_path:
     assert any(one["formed"] > 0 for one in rewarded)
     assert (run / "fine-tuning" / "adapter" / "adapter_model.safetensors").exists()
 
-    checked = shell.check_parity(run, export=out, device="cpu")
+    checked = proctor_train.check_parity(run, export=out, device="cpu")
     assert checked.faults == ()
     assert checked.exported == out
     assert {one.name for one in out.iterdir()} == {"adapter", "merged", "manifest.json", "parity.json"}
     assert not any("Question 0/" in one.read_text(errors="ignore") for one in out.rglob("*") if one.is_file())
     with pytest.raises(InputError, match="found something there, expected a new folder"):
-        shell.check_parity(run, export=out, device="cpu")
+        proctor_train.check_parity(run, export=out, device="cpu")
 
     async def judged() -> list[dict[str, float]]:
         pool = ClientPool([])

@@ -28,7 +28,7 @@ from proctor.media import Excerpts, MediaAs, MediaLibrary
 from proctor.reports import ReportSummary, plots
 from proctor.reports.blocks import Story
 from proctor.runs import declare_scorer
-from proctor.shell import scorers, stores, training
+from proctor.shell import scorers, stores
 from proctor.shell import workers as ray_workers
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.fuzzed_store import NAME, fuzzed
@@ -36,12 +36,6 @@ from tests.support.judgements import Judgements
 from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
-
-
-def test_a_checkpoint_is_a_row() -> None:
-    row = {"step": 12, "mean": 0.5, "ci_low": 0.25, "ci_high": 0.75, "questions": 40, "groups": 8, "chosen": True}
-    assert training._checkpoint_cells(row) == ("12", "50.0 %", "25.0 % to 75.0 %", "40", "8", "kept")
-    assert training._checkpoint_cells(row | {"ci_low": None, "chosen": False})[2:] == ("–", "40", "8", "")
 
 
 def test_several_metrics_tell_together() -> None:

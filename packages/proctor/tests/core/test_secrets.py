@@ -12,6 +12,7 @@ import pytest
 
 from proctor.core import Scrubber, environment_scrubber, generator, without_keys
 from proctor.core.secrets import secrets_in
+from tests.support.paths import ROOT
 
 KEYS = (
     "sk-proj-THISIsSECRET0123456789_abXY",
@@ -138,7 +139,7 @@ def test_no_page_of_the_documentation_is_changed() -> None:
         "".join(draw.choice([*letters], size=int(draw.integers(10, 60)))) for letters in alphabets for _ in range(34)
     ]
     hide = Scrubber(keys)
-    for page in (Path(__file__).parents[2] / "docs").rglob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text()
         assert hide.text(text) is text, page
 

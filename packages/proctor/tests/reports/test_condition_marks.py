@@ -21,8 +21,9 @@ from proctor.reports.figures.rows import _part
 from proctor.reports.headline import headline_section
 from proctor.results import Options
 from proctor.runs import Store
+from tests.support.paths import CORE
 
-ASSETS = Path(__file__).resolve().parents[2] / "src/proctor/reports/assets"
+ASSETS = CORE / "reports" / "assets"
 STYLE = "".join((ASSETS / name).read_text("utf-8") for name in ("shared/tokens.css", "report.css"))
 
 

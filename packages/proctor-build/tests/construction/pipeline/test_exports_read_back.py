@@ -14,6 +14,7 @@ import yaml
 import proctor
 from proctor.core import ABOUT, BENCHMARKS, InputError, option_writer, reader_at
 from proctor.tasks.clinicalskillqa.instances import InstancePlan, build_instances
+from proctor.tracks import simulated_there
 from proctor_build.pipeline import (
     PROJECT_KINDS,
     ExportedBenchmark,
@@ -22,7 +23,6 @@ from proctor_build.pipeline import (
     Project,
     SplitSettings,
     Work,
-    simulated_there,
     stage_settings,
 )
 from proctor_build.pipeline.readback import about_export, check_read_back, write_about

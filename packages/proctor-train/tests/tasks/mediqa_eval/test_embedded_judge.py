@@ -43,6 +43,7 @@ from proctor_train.mediqa_eval.embedded.learning import (
     task_figure,
 )
 from proctor_train.mediqa_eval.embedded.validation import out_of_fold
+from tests.support.paths import ROOT
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 
@@ -181,7 +182,7 @@ print(json.dumps([dict(one.values) for one in judge.score(cases)]))
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
     )
     assert json.loads(done.stdout) == [dict(one.values) for one in judge.score(new_cases)]
 

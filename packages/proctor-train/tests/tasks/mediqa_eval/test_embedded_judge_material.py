@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import proctor_train
 import asyncio
 from dataclasses import replace
 from pathlib import Path
@@ -190,4 +191,4 @@ def test_a_judge_that_learned_from_these_encounters_is_no_feature(store: Store) 
 def test_a_judge_that_learned_from_these_encounters_is_not_compared(store: Store, option: str) -> None:
     given: Any = {option: ["learned"]}
     with pytest.raises(InputError, match="judge learned: found scores of encounters that it has learned from"):
-        proctor.judge_agreement(store, "cases", **given)
+        proctor_train.judge_agreement(store, "cases", **given)

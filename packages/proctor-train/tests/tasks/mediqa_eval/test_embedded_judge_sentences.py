@@ -19,9 +19,10 @@ from proctor_train.mediqa_eval.embedded.answers import Encoders, _wordings
 from proctor_train.mediqa_eval.embedded.judge import EmbeddedJudge
 from proctor_train.mediqa_eval.embedded.measures import TextVectors
 from proctor_train.mediqa_eval.embedded.sentences import Core, _bank, cores, sentence_kinds
+from tests.support.paths import ROOT
 from tests.support.rated_answers import hashed, made_up
 
-UNSEEN = read_yaml(Path(__file__).parents[2] / "support" / "unseen_wordings.yaml")
+UNSEEN = read_yaml(ROOT / "tests" / "support" / "unseen_wordings.yaml")
 ANSWERS = {
     "en": (
         "Likely contact dermatitis. Apply a mild steroid cream twice a day and avoid the new soap.",

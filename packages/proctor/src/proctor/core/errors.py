@@ -78,20 +78,25 @@ def error_at(error: BaseException) -> str:
 
 
 _WITH_TORCH = {"local", "retrieval", "semantic", "train"}
+_PACKAGES = {"build", "challenge", "train", "web"}  # proctor-build and so on, packages of their own
+_ELSEWHERE = {"pipeline": "proctor-train"}  # extras of other packages than the core
 
 
 def pip_install(extra: str, *, torch: bool | None = None) -> str:
-    """The command that installs an extra, for messages. If the extra needs PyTorch and PyTorch is not installed
+    """The command that installs an extra, or a package by its last word, for messages. If it needs PyTorch and PyTorch is not installed
     (`torch`; None: check), the command for its CPU build stands with it, since the default build takes gigabytes.
 
     >>> pip_install("pose")
     "pip install 'proctor-eval[pose]'"
+    >>> pip_install("web")
+    'pip install proctor-web'
     >>> pip_install("local", torch=False)
     "pip install 'proctor-eval[local]'; without a GPU first: uv pip install --torch-backend=cpu torch (much smaller)"
     """
     installed = torch if torch is not None else find_spec("torch") is not None
     hint = "; without a GPU first: uv pip install --torch-backend=cpu torch (much smaller)"
-    return f"pip install 'proctor-eval[{extra}]'{'' if installed or extra not in _WITH_TORCH else hint}"
+    name = f"proctor-{extra}" if extra in _PACKAGES else f"'{_ELSEWHERE.get(extra, 'proctor-eval')}[{extra}]'"
+    return f"pip install {name}{'' if installed or extra not in _WITH_TORCH else hint}"
 
 
 def missing_extra(extra: str, what: str) -> ConfigurationError:
@@ -100,7 +105,8 @@ def missing_extra(extra: str, what: str) -> ConfigurationError:
     >>> print(missing_extra("plots", "a plot"))
     a plot needs the extra 'plots': pip install 'proctor-eval[plots]'
     """
-    return ConfigurationError(f"{what} needs the extra {extra!r}: {pip_install(extra)}")
+    named = f"the package proctor-{extra}" if extra in _PACKAGES else f"the extra {extra!r}"
+    return ConfigurationError(f"{what} needs {named}: {pip_install(extra)}")
 
 
 def need_extra(extra: str, what: str, module: str) -> None:

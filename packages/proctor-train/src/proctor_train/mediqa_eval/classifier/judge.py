@@ -312,7 +312,7 @@ def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedL
     try:
         from proctor_train.mediqa_eval.classifier.network import FrozenEncoder
     except ImportError as error:
-        raise ConfigurationError(f"{_NAME} needs the extra 'train' ({pip_install('train')}): {error}") from error
+        raise ConfigurationError(f"{_NAME} needs PyTorch and transformers ({pip_install('train')}): {error}") from error
     encoders: dict[tuple[str, int], FrozenEncoder] = {}
     found: dict[str, TrainedLanguage] = {}
     for place, (language, one) in enumerate(manifest.languages.items()):

@@ -13,7 +13,7 @@ from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
 from proctor.results import Options
 from proctor.runs import Store
-from tests.reports.test_report_browser import in_browser
+from tests.report_pages.test_report_browser import in_browser
 from tests.support.browser_items import blocks_of, data_of
 from tests.support.chromium import Page
 

@@ -11,7 +11,7 @@ import pytest
 from proctor.reports import write_report
 from proctor.results import Options
 from proctor.runs import Store
-from tests.reports.test_report_browser import in_browser
+from tests.report_pages.test_report_browser import in_browser
 from tests.support.chromium import Page
 from tests.support.report_store import a_benchmark, fill
 

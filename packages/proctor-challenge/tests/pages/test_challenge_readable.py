@@ -22,7 +22,7 @@ from tests.support.means import missing
 from tests.support.web_keys import served, until
 from tests.support.web_page import faults
 from tests.support.web_site import join
-from tests.web.test_challenge_boards import publish, scored
+from tests.pages.test_challenge_boards import publish, scored
 
 PATHS = {
     "": ["/", "/login", "/register", f"/board/{HIDDEN}", "/terms"],

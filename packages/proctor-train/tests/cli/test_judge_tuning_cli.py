@@ -14,11 +14,12 @@ import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 import proctor
+import proctor_train
 from proctor.core import UsageError, generator
 from proctor.judges.dimensions.calibration import read_choice
 from proctor.results import judges_of
 from proctor.runs import Store
-from proctor.shell import FittedJudge
+from proctor_train import FittedJudge
 from tests.support.faulty_server import FaultyServer
 from tests.support.lamp_benchmark import lamps
 from tests.support.program import within
@@ -50,7 +51,7 @@ def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) ->
     assert code == 0, said
     assert "Agreement on encounters that the choice was not made on (5 folds)" in said
     found = read_choice(choice)
-    made = proctor.fit_judge(store, "mediqa-eval", method="choice", out=tmp_path / "python.json", draws=100)
+    made = proctor_train.fit_judge(store, "mediqa-eval", method="choice", out=tmp_path / "python.json", draws=100)
     assert made.out.read_text(encoding="utf-8") == choice.read_text(encoding="utf-8")
     assert all(cell in said for row in made.tables[0].texts for cell in row)
     ends = [re.match(r"(-?[\d.]+) to (-?[\d.]+)", str(row[5])) for row in made.tables[0].texts]
@@ -266,7 +267,7 @@ def chosen(folder: Path, ratings: list[list[str]], constant: set[str]) -> Fitted
         wanted = ("import", "mediqa-eval", folder / f"{name}.csv", "--data", folder.parent, "--store", store, *more)
         code, said = within(*wanted)
         assert code == 0, said
-    return proctor.fit_judge(store, "mediqa-eval", method="choice", out=folder / "c.json", folds=3, draws=100)
+    return proctor_train.fit_judge(store, "mediqa-eval", method="choice", out=folder / "c.json", folds=3, draws=100)
 
 
 def test_where_a_choice_has_no_agreement_it_says_why(tmp_path: Path) -> None:
@@ -298,5 +299,5 @@ def test_what_can_not_be_fitted_is_said_before_anything_is_written(
 ) -> None:
     Store(tmp_path / "runs.db").add_benchmark(lamps())
     with pytest.raises(UsageError, match=re.escape(said)):
-        proctor.fit_judge(tmp_path / "runs.db", "lamps", method=method, out=tmp_path / "out.json", **options)
+        proctor_train.fit_judge(tmp_path / "runs.db", "lamps", method=method, out=tmp_path / "out.json", **options)
     assert not (tmp_path / "out.json").exists()
