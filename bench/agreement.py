@@ -10,7 +10,6 @@ not done again.
 
 from __future__ import annotations
 
-import proctor_train
 import argparse
 import json
 import os
@@ -19,18 +18,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import proctor_train
+
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
 from pydantic import JsonValue
 
-from proctor import api, shell
+from proctor import api
 from proctor.audits import AS_GIVEN, LeadRow
 from proctor.core import DASH, number, number_interval, p_value, signed
 from proctor.reports import spoken_language
 from proctor.results import judges_of
 from proctor.runs import Store
-from proctor_train import ComparedJudges
 from proctor.stats import Contrast, Estimate
+from proctor_train import ComparedJudges
 
 BENCHMARK = "mediqa-eval"
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures" / "what-agrees-with-clinicians.json"
@@ -156,7 +157,9 @@ def main() -> None:
         one for one in judges_of(store, BENCHMARK) if one.startswith(("classifier-judge/out-of-fold", "local-pipeline"))
     ]
     kept = options.work / "kept"
-    found = proctor_train.judge_agreement(store, BENCHMARK, learned=learned, repeats=options.repeats, curve=True, keep=kept)
+    found = proctor_train.judge_agreement(
+        store, BENCHMARK, learned=learned, repeats=options.repeats, curve=True, keep=kept
+    )
     found.write(options.work / "agreement.json")
     shown: dict[str, JsonValue] = {
         "settings": dict(found.settings),

@@ -20,7 +20,6 @@ folder it goes on.
 
 from __future__ import annotations
 
-import proctor_train
 import argparse
 import io
 import json
@@ -31,6 +30,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import proctor_train
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -43,7 +43,10 @@ CORE = "packages/proctor/src/proctor"
 SOURCES = (
     "cli/*.py",
     "api/*.py",
-    *(f"results/{name}.py" for name in ("results", "comparison", "ranking", "ranking_tables", "analyses", "performance")),
+    *(
+        f"results/{name}.py"
+        for name in ("results", "comparison", "ranking", "ranking_tables", "analyses", "performance")
+    ),
     *(f"results/{name}.py" for name in ("leaderboard", "run_scores")),
     *(f"reports/{name}.py" for name in ("leaderboard", "comparisons", "ranking", "analysis", "subgroups", "blocks")),
     *(f"reports/metric_{name}.py" for name in ("agreement", "profile", "ranking")),
@@ -365,7 +368,9 @@ def main() -> None:
             ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "*.egg-info")
         )
         compileall.compile_dir(tree / "packages", quiet=1)
-    for folder in ("tests", *(f"packages/{one.name}/tests" for one in (ROOT / "packages").iterdir())) if given.tests else ():
+    for folder in (
+        ("tests", *(f"packages/{one.name}/tests" for one in (ROOT / "packages").iterdir())) if given.tests else ()
+    ):
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     sample = list(enumerate(drawn(tree, given.seed, given.count), start=1))
     if given.list:

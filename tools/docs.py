@@ -454,10 +454,7 @@ ROOMS = {
     "tracks": ("annotated videos, and the questions that their tracks answer", "annotation.py"),
     "reports": ("tables, figures, the HTML report", "blocks.py"),
     "interchange": ("files of other programs, read and written; downloads", "formats.py"),
-    "tasks": (
-        "one package per benchmark: reader, prompts, official summary, published methods",
-        "questions/reader.py",
-    ),
+    "tasks": ("one package per benchmark: reader, prompts, official summary, published methods", "questions/reader.py"),
     "shell": (
         "what commands and `api` share: tables of options, stores, models connected, runs and scorers arranged by steps",
         "run_preparation.py",
@@ -469,10 +466,16 @@ ROOMS = {
 """Of each room of the core what it holds, and the file to open first."""
 
 OTHERS = {
-    "proctor_build": ("from tracks and recordings to items: projects, annotators, screening, repair", "pipeline/stage.py"),
+    "proctor_build": (
+        "from tracks and recordings to items: projects, annotators, screening, repair",
+        "pipeline/stage.py",
+    ),
     "proctor_train": ("judges and answerers that learn; MEDIQA-EVAL's published judges", "run_folder.py"),
     "proctor_web": ("sites in the browser: accounts, sessions, the trail; the review", "review.py"),
-    "proctor_challenge": ("phases, teams, submissions, queue, containers, scoring, boards, receipts, pages, packs", "submissions.py"),
+    "proctor_challenge": (
+        "phases, teams, submissions, queue, containers, scoring, boards, receipts, pages, packs",
+        "submissions.py",
+    ),
 }
 """Of each other package the same, lowest first."""
 

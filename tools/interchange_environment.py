@@ -19,7 +19,10 @@ PINS = ROOT / "packages" / "proctor" / "tests" / "interchange" / "environment.tx
 def make(folder: Path) -> None:
     """Makes the environment, or brings it up to date."""
     venv.create(folder, with_pip=False)
-    below = [*map(str, sorted(ROOT.glob("packages/*/src"))), *(path for path in sys.path if path.endswith("site-packages"))]
+    below = [
+        *map(str, sorted(ROOT.glob("packages/*/src"))),
+        *(path for path in sys.path if path.endswith("site-packages")),
+    ]
     (place,) = folder.glob("lib/python3*/site-packages")
     (place / "10_proctor.pth").write_text("".join(f"{path}\n" for path in below), encoding="utf-8")
     python = str(folder / "bin" / "python")

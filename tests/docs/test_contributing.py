@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.support.paths import SOURCES
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.markdown import blocks
+from tests.support.paths import SOURCES
 from tests.support.program import proctor_forked as proctor
 from tools.docs import ROOT
 

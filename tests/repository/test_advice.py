@@ -19,7 +19,6 @@ from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.paths import ROOT, modules, source_name
 from tests.support.program import proctor
 
-
 _ADVICE = re.compile(r"Next: |same command|call again|[Rr]un (?:it )?again")
 
 HERE = "repository/test_advice.py::"

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.repository.test_requirements import PROJECT, of_others, requirements
 
 from proctor.core import ConfigurationError
 from proctor.core.errors import need_extra
@@ -19,6 +18,7 @@ from proctor.media.mp4 import redact
 from proctor.reports import plots, write_picture
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.saliency import saliency
+from tests.repository.test_requirements import PROJECT, of_others, requirements
 from tests.support.clock_video import ClockVideo, write_clock_video
 
 MOST = 21
@@ -100,7 +100,7 @@ def test_what_a_challenge_needs_is_named(module: str, user: str, what: str) -> N
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (
         done.stdout
-        == f"ConfigurationError: {what} needs the extra 'challenge': pip install 'proctor-eval[challenge]'\n"
+        == f"ConfigurationError: {what} needs the package proctor-challenge: pip install proctor-challenge\n"
     )
 
 

@@ -4,7 +4,6 @@ own for percentages, p values, intervals or money."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,17 @@ from proctor.core import HEADS, dollars, head, p_value, points
 from proctor.core.metric import ACCURACY, Metric
 from tests.support.paths import CORE, modules, source_name
 
-ROOMS = ("api/", "cli/", "shell/", "reports/", "interchange/", "proctor_challenge/", "proctor_train/", "proctor_web/", "proctor_build/")
+ROOMS = (
+    "api/",
+    "cli/",
+    "shell/",
+    "reports/",
+    "interchange/",
+    "proctor_challenge/",
+    "proctor_train/",
+    "proctor_web/",
+    "proctor_build/",
+)
 PRIVATE = re.compile(
     r":[+ ]?\.\d%\}"  # f"{share:.0%}"
     r"|\b100 \* [^}]*:[+ ]?\.\d+f\}"  # f"{100 * share:.1f}"

@@ -16,7 +16,8 @@ from proctor.core import DISTRIBUTIONS
 from tests.support.paths import PACKAGES, ROOT, SOURCES
 
 PROJECTS = {
-    name: tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text("utf-8"))["project"] for name in PACKAGES
+    name: tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text("utf-8"))["project"]
+    for name in PACKAGES
 }
 PROJECT = PROJECTS["proctor"]
 BY_THE_CALENDAR = {"argon2-cffi", "cryptography", "packaging", "pyarrow", "regex", "rich"}

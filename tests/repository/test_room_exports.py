@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 from tests.support.paths import modules
 
@@ -59,10 +58,7 @@ def lost_exports(source: str) -> list[str]:
 
 def test_every_exported_name_is_there() -> None:
     """`from room import *` fails at the first name that is not."""
-    lost = {
-        package: lost_exports(FILES[package].read_text("utf-8"))
-        for package in PACKAGES
-    }
+    lost = {package: lost_exports(FILES[package].read_text("utf-8")) for package in PACKAGES}
     assert {package: names for package, names in lost.items() if names} == {}
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from conftest import SLOW
 from tests.support.paths import ROOT
-
 
 
 def test_every_slow_test_is_there() -> None:

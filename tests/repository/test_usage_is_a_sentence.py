@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
+
 from tests.support.paths import CORE
 
 

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from proctor.runs import store_tables
 from proctor_challenge import schema as challenges
 from proctor_web import schema as web
+from tests.support.paths import modules, source_file, source_name
 
 OLD = {
     "vote": "judgement",

@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.support.paths import ROOT, SOURCES
 from tests.support.means import missing
-
+from tests.support.paths import ROOT, SOURCES
 
 
 def foreign(code: str, *arguments: str | Path) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
+
 from tests.support.paths import ROOT
 
 SCHEMA = ROOT / "packages/proctor-challenge/tests/challenges/codabench_bundle.schema.json"

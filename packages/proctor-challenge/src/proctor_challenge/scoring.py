@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, func, insert, or_, select
 
+import proctor
 from proctor import __version__
 from proctor.api import import_answers, score
 from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
@@ -217,7 +218,7 @@ def scorer_fingerprint(sealed: SealedPart) -> str:
 def _code_hash(benchmark: str) -> str:
     """A hash of the rooms that score, and of the benchmark's own package."""
     own = Path(inspect.getfile(type(reader_of(benchmark)))).parent
-    rooms = Path(__file__).parents[1]
+    rooms = Path(proctor.__file__).parent
     digest = hashlib.sha256(__version__.encode())
     for folder in (own, *(rooms / name for name in _SCORING_ROOMS)):
         for file in sorted(path for path in folder.rglob("*") if path.suffix in {".py", ".j2", ".json", ".yaml"}):

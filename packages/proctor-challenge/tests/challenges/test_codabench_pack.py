@@ -182,7 +182,7 @@ def test_other_references_than_those_that_were_packed_are_refused(
 
 
 def test_what_runs_is_what_the_pack_carries(challenge: Path, tmp_path: Path) -> None:
-    (wheel,) = pack_folder(challenge, "codabench").glob("image/*.whl")
+    (wheel,) = pack_folder(challenge, "codabench").glob("image/proctor_eval-*.whl")
     broken = tmp_path / wheel.name
     with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(broken, "w") as out:
         for one in archive.infolist():
@@ -192,22 +192,26 @@ def test_what_runs_is_what_the_pack_carries(challenge: Path, tmp_path: Path) -> 
             )
     (tmp_path / "program").mkdir()
     program = PackProgram(
-        "no-such-image", ("python3", "-c", "import proctor"), "/app/program", {"/app/program": tmp_path}, broken
+        "no-such-image", ("python3", "-c", "import proctor"), "/app/program", {"/app/program": tmp_path}, (broken,)
     )
     with pytest.raises(ConfigurationError, match="exit code 1: from the wheel"):
         start_program(program)
 
 
 def test_there_is_no_network(challenge: Path, tmp_path: Path) -> None:
-    (wheel,) = pack_folder(challenge, "codabench").glob("image/*.whl")
+    wheels = tuple(pack_folder(challenge, "codabench").glob("image/*.whl"))
     asked = "import socket; socket.create_connection(('127.0.0.1', 9), timeout=1)"
     mounts = {"/app/program": tmp_path}
     with pytest.raises(ConfigurationError, match=r"no network: socket\.getaddrinfo"):
-        start_program(PackProgram("no-such-image", ("python3", "-c", asked), "/app/program", mounts, wheel))
+        start_program(PackProgram("no-such-image", ("python3", "-c", asked), "/app/program", mounts, wheels))
 
 
 def test_the_same_installation_gives_the_same_wheel(challenge: Path) -> None:
-    (wheel,) = pack_folder(challenge, "codabench").glob("image/*.whl")
+    wheels = sorted(pack_folder(challenge, "codabench").glob("image/*.whl"))
+    assert [one.name.partition("-")[0] for one in wheels] == [
+        "proctor_build", "proctor_challenge", "proctor_eval", "proctor_web",
+    ]  # fmt: skip
+    (wheel,) = [one for one in wheels if one.name.startswith("proctor_eval-")]
     with zipfile.ZipFile(wheel) as archive:
         record = archive.read("proctor_eval-0.1.0.dist-info/RECORD").decode()
         names = archive.namelist()

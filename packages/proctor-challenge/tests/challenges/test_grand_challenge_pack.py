@@ -20,9 +20,9 @@ from proctor_challenge.packs.parts import PhaseSource
 from proctor_challenge.packs.platforms import PackProgram, check_grand_challenge, write_jobs
 from proctor_challenge.packs.programs import DIGITS, STATUSES, evaluate_grand_challenge
 from proctor_challenge.settings import read_challenge
-from tests.support.paths import ROOT
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.packed_challenge import CANARY, focus_challenge
+from tests.support.paths import ROOT
 
 SCHEMA = json.loads((Path(__file__).parent / "grand_challenge.schema.json").read_text(encoding="utf-8"))
 

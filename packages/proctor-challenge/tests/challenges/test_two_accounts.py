@@ -39,7 +39,9 @@ for line in sys.argv[1:]:
             code = end.code or 0
     print(json.dumps({"code": code, "told": told.getvalue()}))
 """
-LIBRARIES = os.pathsep.join([*map(str, SOURCES.values()), *(path for path in sys.path if path.endswith("site-packages"))])
+LIBRARIES = os.pathsep.join(
+    [*map(str, SOURCES.values()), *(path for path in sys.path if path.endswith("site-packages"))]
+)
 
 
 def can_start(candidate: str) -> bool:

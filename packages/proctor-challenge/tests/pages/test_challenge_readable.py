@@ -16,13 +16,13 @@ from proctor_challenge.pages.site import ChallengeSite
 from proctor_challenge.schema import submissions
 from proctor_web.accounts import find_account
 from proctor_web.sessions import start_session
+from tests.pages.test_challenge_boards import publish, scored
 from tests.support.challenge_site import HIDDEN, challenge_site, handed, logged_in, team_of_two
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.means import missing
 from tests.support.web_keys import served, until
 from tests.support.web_page import faults
 from tests.support.web_site import join
-from tests.pages.test_challenge_boards import publish, scored
 
 PATHS = {
     "": ["/", "/login", "/register", f"/board/{HIDDEN}", "/terms"],

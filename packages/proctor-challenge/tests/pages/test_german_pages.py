@@ -15,9 +15,9 @@ from proctor.core import VideoClip
 from proctor_web import schema, strings
 from proctor_web.review import ReviewSite
 from proctor_web.strings import languages
+from tests.pages.test_strings import in_each_room
 from tests.support.web_site import browser, csrf_of, join, log_in
 from tests.web.test_pages_are_readable import PEOPLE, studies_of_all_forms
-from tests.pages.test_strings import in_each_room
 
 _SPOKEN = (
     "aria-label",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import proctor_train
 import csv
 import json
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import proctor
+import proctor_train
 from proctor.audits.comparison import ORDER, TRUE_BETWEEN, TRUE_WITHIN
 from proctor.core import InputError
 from proctor.metrics import text

@@ -16,7 +16,7 @@ from tests.api.test_import_of_ratings import folder, imported  # noqa: F401 - a 
 
 def test_judges_are_compared_and_chosen_in_a_language_that_the_embedded_one_cannot_read(
     folder: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = imported(folder).store
     names = ["rouge-1-mean", "chrf-mean"]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
-import proctor
 import proctor_train
 from proctor.core import UsageError, generator
 from proctor.judges.dimensions.calibration import read_choice

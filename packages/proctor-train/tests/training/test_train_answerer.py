@@ -3,7 +3,6 @@ nothing."""
 
 from __future__ import annotations
 
-import proctor_train
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import proctor
+import proctor_train
 from proctor.core import ACCURACY, Benchmark, Image, InputError, Item, Reference, generator
 from proctor.core.formats import BinaryFormat
 from proctor.models.adapters import SEEN, read_record, seen_media

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import proctor_train
 import asyncio
 import json
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor import shell
+import proctor_train
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
 from proctor.judges.dimensions.logprob import MANIFEST, generative

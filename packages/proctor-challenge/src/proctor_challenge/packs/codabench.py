@@ -234,8 +234,8 @@ def _logo() -> bytes:
 
 def _write_image(folder: Path) -> None:
     folder.mkdir()
-    wheel = write_installation(folder)
-    text = filled("codabench.Dockerfile.j2", wheel=wheel, python=python_image())
+    wheels = write_installation(folder)
+    text = filled("codabench.Dockerfile.j2", wheels=wheels, python=python_image())
     (folder / "Dockerfile").write_text(text, encoding="utf-8")
 
 

@@ -87,10 +87,10 @@ def case_ids(source: PhaseSource) -> dict[str, Item]:
 
 def _write_evaluation(folder: Path, image: str) -> None:
     folder.mkdir()
-    wheel = write_installation(folder)
+    wheels = write_installation(folder)
     (folder / "evaluate.py").write_text(_EVALUATE, encoding="utf-8")
     (folder / IMAGE_FILE).write_text(f"{image}\n", encoding="utf-8")
-    values = {"wheel": wheel, "python": python_image(), "entrypoint": json.dumps(ENTRYPOINT)}
+    values = {"wheels": wheels, "python": python_image(), "entrypoint": json.dumps(ENTRYPOINT)}
     (folder / "Dockerfile").write_text(filled("grand_challenge.Dockerfile.j2", **values), encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import proctor
+
 from proctor.api import export, run
 from proctor.core import (
+    DISTRIBUTIONS,
     RATING_READERS,
     SUBMISSION_WRITERS,
     Benchmark,
@@ -57,7 +60,7 @@ except ModuleNotFoundError as error:
 GUESSER = "random"
 """The system that guesses."""
 
-_PROJECT = "proctor-eval"
+_PROJECT, _CORE = "proctor-challenge", DISTRIBUTIONS["proctor"]
 _INFO = ("METADATA", "entry_points.txt")
 _IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*", re.ASCII)
 _MAX_IMAGE = 128  # characters
@@ -77,30 +80,39 @@ class PackSummary:
     notes: tuple[str, ...]
 
 
-def write_installation(folder: Path) -> str:
-    """Writes the installed Proctor as a wheel, and `requirements.txt` with the versions of all packages that it needs
-    here, so that scores are the same. Returns the wheel's name. Equal files give equal bytes."""
-    write_whole(folder / "requirements.txt", _requirements())
-    found = distribution(_PROJECT)
-    stem = f"proctor_eval-{proctor.__version__}"
-    files = dict(_package())
-    for name in _INFO:
-        if (text := found.read_text(name)) is None:
-            raise ConfigurationError(f"{_PROJECT} is installed without {name}: install it again")
-        files[f"{stem}.dist-info/{name}"] = text.encode()
+def write_installation(folder: Path) -> tuple[str, ...]:
+    """Writes the installed packages of Proctor that score a challenge as wheels, and `requirements.txt` with the versions
+    of all packages that the core needs here, so that scores are the same: scoring needs nothing of what serves pages.
+    Returns the wheels' names. Equal files give equal bytes."""
+    needed = _pins(_PROJECT)
+    own = {name: package for package, name in DISTRIBUTIONS.items() if name in needed}
+    others = [(name, version) for name, version in sorted(_pins(_CORE).items()) if name not in own]
+    write_whole(folder / "requirements.txt", "".join(f"{name}=={version}\n" for name, version in others))
+    return tuple(_write_wheel(folder, name, package) for name, package in own.items())
+
+
+def _write_wheel(folder: Path, name: str, package: str) -> str:
+    """Writes one of Proctor's packages as a wheel. Returns the wheel's name."""
+    found = distribution(name)
+    stem = f"{name.replace('-', '_')}-{found.version}"
+    files = dict(_package(package))
+    for info in _INFO:
+        if (text := found.read_text(info)) is None:
+            raise ConfigurationError(f"{name} is installed without {info}: install it again")
+        files[f"{stem}.dist-info/{info}"] = text.encode()
     files[f"{stem}.dist-info/WHEEL"] = (
         b"Wheel-Version: 1.0\nGenerator: proctor\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     )
     record = f"{stem}.dist-info/RECORD"
-    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in files.items()]
+    lines = [f"{file},sha256={_digest(content)},{len(content)}\n" for file, content in files.items()]
     files[record] = "".join([*lines, f"{record},,\n"]).encode()
     wheel = f"{stem}-py3-none-any.whl"
     (folder / wheel).write_bytes(zipped(files))
     return wheel
 
 
-def _package() -> Iterator[tuple[str, bytes]]:
-    root = Path(proctor.__file__).parent
+def _package(package: str) -> Iterator[tuple[str, bytes]]:
+    root = Path(str(import_module(package).__file__)).parent
     for file in sorted(root.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
             yield f"{root.name}/{file.relative_to(root).as_posix()}", file.read_bytes()
@@ -110,10 +122,10 @@ def _digest(content: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
 
 
-def _requirements() -> str:
-    """A line for each package that Proctor needs, with its installed version."""
+def _pins(project: str) -> dict[str, str]:
+    """The installed version of each package that a project needs, its own included, by name."""
     pins: dict[str, str] = {}
-    waiting = [Requirement(_PROJECT)]
+    waiting = [Requirement(project)]
     seen: set[tuple[str, str]] = set()
     while waiting:
         requirement = waiting.pop()
@@ -127,11 +139,10 @@ def _requirements() -> str:
             except PackageNotFoundError as error:
                 problem = f"{name} is not installed, and Proctor needs it: install Proctor again"
                 raise ConfigurationError(problem) from error
-            pins[name] = found.version
+            pins[name] = found.version.partition("+")[0]
             needed = [Requirement(line) for line in found.requires or ()]
             waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
-    del pins[canonicalize_name(_PROJECT)]
-    return "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in sorted(pins.items()))
+    return pins
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:

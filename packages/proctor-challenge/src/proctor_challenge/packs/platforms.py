@@ -52,14 +52,14 @@ sys.addaudithook(_refused)
 @dataclass(frozen=True)
 class PackProgram:
     """What a platform starts: `command` in the folder `inside` of `image`. `mounts` are folders of this machine by
-    their paths inside, of which `read_only` can't be written; `held` are folders that the image itself holds. `wheel`
+    their paths inside, of which `read_only` can't be written; `held` are folders that the image itself holds. `wheels`
     is the Proctor in the image, and `digits` the precision of the figures."""
 
     image: str
     command: Sequence[str]
     inside: str
     mounts: Mapping[str, Path]
-    wheel: Path
+    wheels: tuple[Path, ...]
     digits: int = FULL_DIGITS
     read_only: frozenset[str] = frozenset()
     held: Mapping[str, Path] = field(default_factory=dict)
@@ -113,11 +113,12 @@ def _outside(argument: str, mounts: Mapping[str, Path]) -> str:
 
 def _environment(program: PackProgram, scratch: Path) -> dict[str, str]:
     """A minimal environment, in which the pack's own Proctor comes before the installed one."""
-    _extract(program.wheel, scratch / "wheel")
+    for wheel in program.wheels:
+        _extract(wheel, scratch / "wheels")
     (scratch / "hook").mkdir()
     (scratch / "hook" / "sitecustomize.py").write_text(_NO_NETWORK, encoding="utf-8")
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "OMP_NUM_THREADS") if name in os.environ}
-    paths = os.pathsep.join(str(scratch / name) for name in ("hook", "wheel"))
+    paths = os.pathsep.join(str(scratch / name) for name in ("hook", "wheels"))
     return {**kept, "PYTHONPATH": paths, "HOME": str(scratch), "TMPDIR": str(scratch), DIGITS: str(program.digits)}
 
 
@@ -168,8 +169,8 @@ def check_codabench(
             _write_scoring_step(bundle, task, answers, root)
             command = yaml.safe_load((root / "program" / "metadata.yaml").read_text(encoding="utf-8"))["command"]
             mounts = {f"/app/{one}": root / one for one in ("program", "input", "output")}
-            image, wheel = competition["docker_image"], _wheel(pack / "image")
-            ran = start(PackProgram(image, shlex.split(command), "/app/program", mounts, wheel))
+            image, wheels = competition["docker_image"], _wheels(pack / "image")
+            ran = start(PackProgram(image, shlex.split(command), "/app/program", mounts, wheels))
             scores = read_json(root / "output" / "scores.json", "the scores of a pack")
             yield compared(name, baseline, ran, source.own_figures(answers), scores)
 
@@ -189,7 +190,7 @@ def check_grand_challenge(
 ) -> Iterator[PackCheck]:
     """Runs the evaluation of each phase at Grand Challenge's paths, without network, on jobs with a baseline's answers.
     Counts by status are not compared, since the platform only knows whether a job failed."""
-    wheel, image = _wheel(pack / "evaluation"), (pack / "evaluation" / IMAGE_FILE).read_text(encoding="utf-8").strip()
+    wheels, image = _wheels(pack / "evaluation"), (pack / "evaluation" / IMAGE_FILE).read_text(encoding="utf-8").strip()
     for source in sources(folder, settings, "image"):
         with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
             root = Path(scratch)
@@ -201,7 +202,7 @@ def check_grand_challenge(
             (root / "output").chmod(0o777)  # the platform's containers are not root
             mounts = dict(zip(ENTRYPOINT[2:], (root / "input", root / "output", root / "truth"), strict=True))
             held, fixed = {"/opt/app": pack / "evaluation"}, frozenset({ENTRYPOINT[2], ENTRYPOINT[4]})
-            program = PackProgram(image, ENTRYPOINT, "/opt/app", mounts, wheel, read_only=fixed, held=held)
+            program = PackProgram(image, ENTRYPOINT, "/opt/app", mounts, wheels, read_only=fixed, held=held)
             ran = start(program)
             metrics = read_json(root / "output" / "metrics.json", "the metrics of a pack")
             figures = source.own_figures(answers)
@@ -268,11 +269,14 @@ def _extract(archive: Path, folder: Path) -> None:
         opened.extractall(folder)  # noqa: S202
 
 
-def _wheel(folder: Path) -> Path:
-    found = sorted(folder.glob("proctor_eval-*.whl"))
-    if len(found) != 1:
-        raise InputError(folder, found=f"{len(found)} wheels of Proctor", expected="one")
-    return found[0]
+def _wheels(folder: Path) -> tuple[Path, ...]:
+    """The wheels of Proctor's packages in a pack. Raises `InputError` for a pack without those that score."""
+    found = tuple(sorted(folder.glob("proctor_*.whl")))
+    if not any(wheel.name.startswith("proctor_challenge-") for wheel in found):
+        raise InputError(
+            folder, found=f"{len(found)} wheels of Proctor", expected="proctor_challenge-….whl and what it needs"
+        )
+    return found
 
 
 _WRITERS = {"codabench": write_codabench, "grand-challenge": write_grand_challenge}

@@ -43,8 +43,8 @@ from proctor_train.mediqa_eval.embedded.learning import (
     task_figure,
 )
 from proctor_train.mediqa_eval.embedded.validation import out_of_fold
-from tests.support.paths import ROOT
 from tests.support.mediqa_store import rated_in
+from tests.support.paths import ROOT
 from tests.support.rated_answers import hashed, made_up
 
 SMALL = Recipe(folds=3, designs=6, kept=3)
@@ -178,11 +178,7 @@ judge = EmbeddedJudge.load(Path(sys.argv[1]), encoders=hashed)
 print(json.dumps([dict(one.values) for one in judge.score(cases)]))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "judge")],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
+        [sys.executable, "-c", program, str(tmp_path / "judge")], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert json.loads(done.stdout) == [dict(one.values) for one in judge.score(new_cases)]
 

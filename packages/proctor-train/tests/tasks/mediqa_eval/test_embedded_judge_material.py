@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import proctor_train
 import asyncio
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import proctor
+import proctor_train
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
