@@ -37,7 +37,7 @@ TAKEN = {
     ("cli/results.py", "Next: proctor report "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/run.py", "Run the same command again when the replies are there."): "models/test_batch_folder.py::",
     ("cli/run.py", "Next: proctor results "): f"{HERE}test_own_questions_the_whole_way",
-    ("cli/run.py", "Next: open "): "cli/test_demo.py::",
+    ("cli/demo.py", "Next: open "): "cli/test_demo.py::",
     ("cli/run.py", " still to be asked: run the same command again."): "cli/test_run_cli.py::test_ctrl_c_lets_answers_come",
     ("cli/run.py", "): run the same command again to ask them again."): f"{HERE}test_what_failed_is_asked_again",
     ("cli/score.py", "Next: proctor "): "cli/test_score_cli.py::",

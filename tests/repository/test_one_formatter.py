@@ -11,17 +11,7 @@ from proctor.core import HEADS, dollars, head, p_value, points
 from proctor.core.metric import ACCURACY, Metric
 from tests.support.paths import CORE, modules, source_name
 
-ROOMS = (
-    "api/",
-    "cli/",
-    "shell/",
-    "reports/",
-    "interchange/",
-    "proctor_challenge/",
-    "proctor_train/",
-    "proctor_web/",
-    "proctor_build/",
-)
+ROOMS = ("api/", "cli/", "shell/", "reports/", "interchange/", "proctor_challenge/", "proctor_train/", "proctor_web/")
 PRIVATE = re.compile(
     r":[+ ]?\.\d%\}"  # f"{share:.0%}"
     r"|\b100 \* [^}]*:[+ ]?\.\d+f\}"  # f"{100 * share:.1f}"

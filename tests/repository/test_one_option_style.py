@@ -6,14 +6,13 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
-from pathlib import Path
+from importlib.metadata import entry_points
 
 import pytest
 
-import proctor
-from proctor.core import COMMANDS
+from proctor.core import COMMANDS, COMMANDS_ELSEWHERE
+from tests.support.paths import modules, source_name
 
-SOURCE = Path(proctor.__file__).parent
 MACHINERY = "cli/tree.py"
 
 TWINS = {
@@ -35,8 +34,8 @@ TWINS = {
 
 def test_options_are_declared_in_one_way() -> None:
     found = {
-        path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
+        source_name(path)
+        for path in modules().values()
         if re.search(r"typer\.(Option|Argument)\(", path.read_text(encoding="utf-8"))
     }
     assert found == {MACHINERY}
@@ -45,11 +44,27 @@ def test_options_are_declared_in_one_way() -> None:
 def test_no_command_builds_a_table() -> None:
     """Results print themselves: a command shows what it gets."""
     makes = re.compile(r"\b(plain_table|Table)\(")
-    assert [path.name for path in (SOURCE / "cli").glob("*.py") if makes.search(path.read_text(encoding="utf-8"))] == []
+    commands = [path for path in modules().values() if re.search(r"/cli/|/commands", str(source_name(path)))]
+    own = [path for path in commands if "PluginReport" not in path.read_text(encoding="utf-8")]
+    assert [path.name for path in own if makes.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_command_of_a_plugin_has_its_function() -> None:
-    assert sorted(TWINS) == sorted(COMMANDS.names())
+    printing = {name.replace(" ", ".") for some in COMMANDS_ELSEWHERE.values() for name in some}
+    assert sorted(TWINS) == sorted(name for name in COMMANDS.names() if name not in printing or name in TWINS)
+
+
+def test_the_commands_of_the_other_packages_are_those_that_the_core_knows() -> None:
+    """By these names it says which package to install for a command that is not there."""
+    offered = {
+        package: {
+            point.name.replace(".", " ")
+            for point in entry_points(group="proctor.commands")
+            if point.module.partition(".")[0] == package
+        }
+        for package in COMMANDS_ELSEWHERE
+    }
+    assert offered == {package: set(names) for package, names in COMMANDS_ELSEWHERE.items()}
 
 
 @pytest.mark.parametrize("command", TWINS)

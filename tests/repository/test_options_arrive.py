@@ -22,6 +22,7 @@ import typer
 
 from proctor import shell
 from proctor.cli.main import commands
+from proctor.core import is_own
 from proctor.shell import declared
 
 FORMAT = {"output": "how it is printed"}
@@ -56,159 +57,175 @@ def others(names: str) -> dict[str, str]:
 
 
 WAYS = (
-    Way("serve site", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
-    Way("serve site", "folder", "cli.web:holds_challenge web:Listening challenges:open_challenge"),
-    Way("challenge new", "folder focus --data d", "challenges:NewChallenge challenges:new_challenge"),
-    Way("challenge check", "folder", "challenges:check_challenge", {**FORMAT, **others("machine gpu executor")}),
+    Way("serve site", "folder", "proctor_web:Listening proctor_web:open_review", {"same_user": "of a challenge"}),
+    Way("serve site", "folder", "proctor_web:Listening proctor_challenge.pages.site_kind:KIND.open"),
+    Way("challenge new", "folder focus --data d", "proctor_challenge:NewChallenge proctor_challenge:new_challenge"),
+    Way("challenge check", "folder", "proctor_challenge:check_challenge", {**FORMAT, **others("machine gpu executor")}),
     Way(
         "challenge check",
         "folder --machine",
-        "containers:executor_of challenges:examine_machine",
+        "proctor_challenge.containers:executor_of proctor_challenge:examine_machine",
         {**FORMAT, **others("machine")},
         {"executor": "name"},
     ),
     Way(
         "challenge phase",
         "open folder test",
-        "challenges:Challenge.open containers:executor_of challenges:open_phase",
+        "proctor_challenge:Challenge.open proctor_challenge.containers:executor_of proctor_challenge:open_phase",
         {"no_oracle": "nothing is named instead of an executor", "action": "which function"},
         {"executor": "name", "name": "phase"},
     ),
     Way(
         "challenge phase",
         "close folder test",
-        "challenges:Challenge.open challenges:close_phase",
+        "proctor_challenge:Challenge.open proctor_challenge:close_phase",
         others("action no_oracle executor"),
         {"name": "phase"},
     ),
     Way(
         "challenge phase",
         "questions folder test",
-        "challenges:write_public_questions",
+        "proctor_challenge:write_public_questions",
         others("action no_oracle executor store"),
         {"name": "phase"},
     ),
     Way(
         "challenge status",
         "folder",
-        "challenges:Challenge.open challenges:phase_rows",
+        "proctor_challenge:Challenge.open proctor_challenge:phase_rows",
         {**FORMAT, **others("phase out audience prizes")},
     ),
     Way(
         "challenge status",
         "folder test --prizes",
-        "challenges:Challenge.open challenges:prizes_of",
+        "proctor_challenge:Challenge.open proctor_challenge:prizes_of",
         {**FORMAT, **others("out audience prizes")},
     ),
     Way(
         "challenge status",
         "folder test --out b.html",
-        "challenges:Challenge.open challenges:seen_boards challenges:write_boards",
+        "proctor_challenge:Challenge.open proctor_challenge:seen_boards proctor_challenge:write_boards",
         {**FORMAT, **others("prizes")},
         {"audience": "visitor"},
     ),
-    Way("challenge submit", "folder test a.json --team t", "challenges:Challenge.open challenges:submit_file"),
+    Way(
+        "challenge submit",
+        "folder test a.json --team t",
+        "proctor_challenge:Challenge.open proctor_challenge:submit_file",
+    ),
     Way(
         "challenge team",
         "list folder",
-        "challenges:Challenge.open challenges:team_rows",
+        "proctor_challenge:Challenge.open proctor_challenge:team_rows",
         {**FORMAT, **others(f"action name {TEAM} phase file")},
     ),
     Way(
         "challenge team",
         "add folder t",
-        "challenges:Challenge.open challenges:TeamChange challenges:change_team",
+        "proctor_challenge:Challenge.open proctor_challenge:TeamChange proctor_challenge:change_team",
         {**FORMAT, **others("phase file")},
     ),
     Way(
         "challenge team",
         "describe folder t --phase p --file a.pdf",
-        "challenges:Challenge.open challenges:change_description",
+        "proctor_challenge:Challenge.open proctor_challenge:change_description",
         {**FORMAT, **others(f"action {TEAM}")} | {},
         {"name": "team"},
     ),
     Way(
         "challenge submission",
         "list folder",
-        "challenges:Challenge.open challenges:submission_rows",
+        "proctor_challenge:Challenge.open proctor_challenge:submission_rows",
         {**FORMAT, **others("action name why out")},
     ),
     Way(
         "challenge submission",
         "cancel folder test t#1",
-        "challenges:Challenge.open challenges:change_submission",
+        "proctor_challenge:Challenge.open proctor_challenge:change_submission",
         {**FORMAT, **others("team state out action")},
     ),
     Way(
         "challenge submission",
         "receipt folder test t#1",
-        "challenges:Challenge.open challenges:signed_receipt",
+        "proctor_challenge:Challenge.open proctor_challenge:signed_receipt",
         {**FORMAT, "out": "where it is written", **others("action why team state")},
     ),
     Way(
         "challenge submission",
         "rescore folder --why w",
-        "challenges:rerun",
+        "proctor_challenge:rerun",
         {**FORMAT, **others("action phase name team state out")},
     ),
     Way("worker", "", "shell:work_async", dict.fromkeys(("folder", "executor", "gpu"), "of a challenge")),
     Way(
         "worker",
         "folder",
-        "challenges:WorkPlan challenges:work_on",
+        "proctor_challenge:WorkPlan proctor_challenge:work_on",
         dict.fromkeys(("media", "cache", "base_url", "concurrency"), "of a store's runs"),
     ),
     Way(
         "challenge pack",
         "codabench folder",
-        "challenges:pack_folder challenges:write_pack",
+        "proctor_challenge:pack_folder proctor_challenge:write_pack",
         {"platform": "one of a list, which is looked at first", "check": "what it compares is tested with the packs"},
     ),
     Way(
         "challenge try",
         "image folder",
-        "challenges:Trial containers:executor_of challenges:try_image",
+        "proctor_challenge:Trial proctor_challenge.containers:executor_of proctor_challenge:try_image",
         FORMAT,
         {"executor": "name"},
     ),
-    Way("review update", "folder", "web:open_review", others("reassign study")),
-    Way("review update", "folder --reassign anna --study q", "web:reassign_work", {}, {"reassign": "name"}),
-    Way("review status", "folder", "web:progress_tables", {**FORMAT, **others("study")}),
-    Way("review status", "folder q", "web:agreement_of", FORMAT),
-    Way("review export", "folder q --out r.csv", "web:export_study", FORMAT),
-    Way("review export", "folder q --what scores", "web:ratings_to_scores", {**FORMAT, **others("what out")}),
-    Way("review sheet", "folder q anna --out a.csv", "web:sheet_for", others("submit")),
-    Way("review sheet", "folder q anna --submit a.csv", "web:decisions_from", others("out"), {"submit": "file"}),
+    Way("review update", "folder", "proctor_web:open_review", others("reassign study")),
+    Way("review update", "folder --reassign anna --study q", "proctor_web:reassign_work", {}, {"reassign": "name"}),
+    Way("review status", "folder", "proctor_web:progress_tables", {**FORMAT, **others("study")}),
+    Way("review status", "folder q", "proctor_web:agreement_of", FORMAT),
+    Way("review export", "folder q --out r.csv", "proctor_web:export_study", FORMAT),
+    Way("review export", "folder q --what scores", "proctor_web:ratings_to_scores", {**FORMAT, **others("what out")}),
+    Way("review sheet", "folder q anna --out a.csv", "proctor_web:sheet_for", others("submit")),
+    Way(
+        "review sheet", "folder q anna --submit a.csv", "proctor_web:decisions_from", others("out"), {"submit": "file"}
+    ),
     Way(
         "serve users",
         "add folder anna",
-        "web:review_accounts web:add_person",
+        "proctor_web:review_accounts proctor_web:add_person",
         {**FORMAT, "address": "checked, then part of the place of accounts", **others("action")},
     ),
     Way(
         "serve users",
         "invite folder anna",
-        "web:review_accounts web:invite_person",
+        "proctor_web:review_accounts proctor_web:invite_person",
         {**FORMAT, "address": "checked, then part of the place of accounts", **others("action role language")},
     ),
-    Way("serve users", "list folder", "web:review_accounts web:people_table", {**FORMAT, **others(f"action {USER}")}),
-    Way("serve users", "trail folder", "web:review_accounts web:read_trail", {**FORMAT, **others(f"action {USER}")}),
+    Way(
+        "serve users",
+        "list folder",
+        "proctor_web:review_accounts proctor_web:people_table",
+        {**FORMAT, **others(f"action {USER}")},
+    ),
+    Way(
+        "serve users",
+        "trail folder",
+        "proctor_web:review_accounts proctor_web:read_trail",
+        {**FORMAT, **others(f"action {USER}")},
+    ),
     Way(
         "serve users",
         "role folder anna --role organiser",
-        "web:review_accounts web:change_role",
+        "proctor_web:review_accounts proctor_web:change_role",
         {**FORMAT, **others("action language address")},
     ),
     Way(
         "serve users",
         "disable folder anna",
-        "web:review_accounts web:disable_person",
+        "proctor_web:review_accounts proctor_web:disable_person",
         {**FORMAT, **others("action role language address")},
     ),
     Way(
         "serve users",
         "enable folder anna",
-        "web:review_accounts web:disable_person",
+        "proctor_web:review_accounts proctor_web:disable_person",
         {**FORMAT, **others("action role language address")},
     ),
     Way(
@@ -234,7 +251,7 @@ WAYS = (
     Way(
         "store merge",
         "a.db --whole --store b.db",
-        "challenges:copy_store",
+        "proctor_challenge:copy_store",
         {**FORMAT, **others("whole sources")},
         {"store": "target"},
     ),
@@ -324,24 +341,24 @@ WAYS = (
     Way(
         "train classifier-judge",
         "bench --out folder",
-        "api:open_store shell:train_classifier_judge",
+        "api:open_store proctor_train:train_classifier_judge",
         {"encoders": "as a table by language"},
     ),
     Way(
         "train answerer",
         "bench --base weights --out folder",
-        "shell:arrange_answerer",
+        "proctor_train:arrange_answerer",
         {**FORMAT, "dry_run": "trains nothing"},
     ),
-    Way("train generative-judge", "bench --base b --out folder", f"{STORE} shell:train_generative_judge"),
-    Way("judge fit", "bench --method choice --out x.json", f"{STORE} shell:prepare_fit"),
+    Way("train generative-judge", "bench --base b --out folder", f"{STORE} proctor_train:train_generative_judge"),
+    Way("judge fit", "bench --method choice --out x.json", f"{STORE} proctor_train:prepare_fit"),
     Way(
         "judge compare",
         "bench --model m",
         "api:open_store api:judge_grid_async",
         others("out scorer learned lead_over repeats curve quick keep"),
     ),
-    Way("judge compare", "bench", "api:open_store api:judge_agreement", others(f"out {GRID}")),
+    Way("judge compare", "bench", "api:open_store proctor_train:judge_agreement", others(f"out {GRID}")),
     Way(
         "judge index",
         "documents",
@@ -549,7 +566,7 @@ def recorded(way: Way, words: list[str], monkeypatch: pytest.MonkeyPatch) -> lis
     functions = way.functions.split()
     for place in functions:
         module, _, name = place.partition(":")
-        owner: Any = importlib.import_module(f"proctor.{module}")
+        owner: Any = importlib.import_module(module if module.startswith("proctor_") else f"proctor.{module}")
         *owners, name = name.split(".")
         for each in owners:
             owner = getattr(owner, each)
@@ -631,4 +648,8 @@ def own(callback: Any) -> bool:
     """Whether a command is declared in the room itself and not by a task."""
     inside = inspect.getclosurevars(callback).nonlocals
     function = inside.get("function")
-    return function is not None and function.__module__.startswith("proctor.cli.") and "<" not in function.__qualname__
+    if function is None or not is_own(function.__module__) or "<" in function.__qualname__:
+        return False
+    return function.__annotations__.get("return") in {None, "None"} and not function.__module__.startswith(
+        "proctor.tasks"
+    )

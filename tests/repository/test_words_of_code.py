@@ -39,6 +39,7 @@ ROOMS = (
 
 OWN = {
     "proctor_challenge/teams.py": {"marks"},  # of a name: punctuation
+    "proctor_train/mediqa_eval/embedded/measures.py": {"mark"},  # of punctuation
     "judges/documents.py": {"mark"},  # where a passage stands
     "judges/panel.py": {"vote", "votes"},  # a panel votes
     "judges/passage_index.py": {"mark"},  # of an index: what it was made of

@@ -9,6 +9,9 @@ PACKAGES = ("proctor", "proctor-build", "proctor-web", "proctor-challenge", "pro
 """The folders of the distributions, each with `src` and `tests`."""
 
 SOURCES = {name: ROOT / "packages" / name / "src" for name in PACKAGES}
+TESTED = [str(ROOT), *(str(ROOT / "packages" / name) for name in PACKAGES)]
+"""Where `tests` is imported from, for `PYTHONPATH` of a process that a test starts."""
+
 CORE = SOURCES["proctor"] / "proctor"
 
 

@@ -208,11 +208,3 @@ def test_the_commands(data: Path, tmp_path: Path) -> None:
 def test_a_benchmark_that_can_not_write_its_questions_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found questions to hand out, expected files written by hand"):
         question_writer("simulated", tmp_path)
-
-
-def test_what_is_not_installed_is_said_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor_web.commands.find_spec", lambda name: None if name == "cryptography" else object())
-    found = proctor("challenge", "check", tmp_path)
-    assert found.returncode == 1
-    assert "challenges need cryptography: " in found.stderr
-    assert "[challenge]" in found.stderr

@@ -280,7 +280,7 @@ def test_phases_that_touch_are_a_second_apart_and_guesses_stand_in_for_a_baselin
 def test_a_benchmark_of_another_package_is_refused(
     challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = SimpleNamespace(dist=SimpleNamespace(name="hospital"))
+    theirs = SimpleNamespace(dist=SimpleNamespace(name="hospital"), module="hospital.benchmark")
     monkeypatch.setattr("proctor_challenge.packs.parts.entry_points", lambda **_: [theirs])
     with pytest.raises(
         InputError, match="found focus, which is of the package hospital, expected one of Proctor's own"

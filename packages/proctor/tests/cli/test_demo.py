@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor import api
-from proctor.cli import run
+from proctor.cli import demo
 from proctor.runs import Store
 from tests.support.program import proctor
 
@@ -71,8 +71,8 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyt
 def test_without_the_extra_of_optical_flow_the_demo_leaves_one_system_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run._ordering_systems() == run.ORDERING_SYSTEMS
+    assert demo._ordering_systems() == demo.ORDERING_SYSTEMS
     monkeypatch.setitem(sys.modules, "cv2", None)
-    assert run._ordering_systems() == ("random", "as-given", "classical-vision")
+    assert demo._ordering_systems() == ("random", "as-given", "classical-vision")
     told = "Left out: seriation needs the extra 'vision': pip install 'proctor-eval[vision]'\n"
     assert capsys.readouterr().err == told

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +12,7 @@ from typing import Any, cast
 import pytest
 
 import proctor as python
-from proctor import challenges, web
 from proctor.cli import media, score, store, tree
-from proctor.cli import web as web_commands
 from proctor.cli.output import OutputFormat, print_json, print_records
 from proctor.core import InputError, PluginReport, Table, Usage, UsageError, columns
 from tests.support.fuzzed_store import NAME, fuzzed
@@ -34,20 +30,6 @@ from tests.support.program import proctor, within
 )
 def test_where_the_agreement_of_raters_is_from(agreement: float | None, measured: bool, told: str) -> None:
     assert score._of_second_ratings(cast("Any", SimpleNamespace(agreement=agreement, measured=measured))) == told
-
-
-@pytest.mark.parametrize(
-    ("wrong", "found"), [(["a is 1", "b is 2", "c is 3", "d is 4"], "a is 1; b is 2; c is 3"), ([], "no figures")]
-)
-def test_a_pack_with_other_figures(
-    wrong: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "README.md").touch()
-    checked = SimpleNamespace(phase="test", ok=False, wrong=wrong)
-    monkeypatch.setattr(challenges, "check_pack", lambda *_: [checked])
-    done = proctor("challenge", "pack", "codabench", tmp_path, "--out", tmp_path, "--check")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"phase test: found {found}, expected Proctor's own figures" in " ".join(done.stderr.split())
 
 
 def test_pictures_are_written_to_folders(tmp_path: Path) -> None:
@@ -83,29 +65,6 @@ def test_a_ranking_by_a_metric_for_programs(tmp_path: Path) -> None:
     ]
     assert separated[0] == separated[1] != {0}
     assert "," not in shown["tsv"][1].splitlines()[0]
-
-
-@pytest.mark.parametrize(
-    ("host", "more", "address"),
-    [("::1", (), "http://[::1]:8123"), ("localhost", ("--tls-cert", "c.pem", "--tls-key", "k.pem"), "https://localhost:8123")],
-)  # fmt: skip
-def test_the_address_of_a_server_is_one_that_can_be_opened(
-    host: str, more: tuple[str, ...], address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served: list[Any] = []
-    listening = SimpleNamespace(getsockname=lambda: (host, 8123))
-
-    @contextlib.contextmanager
-    def bound(_: Any) -> Iterator[Any]:
-        yield listening
-
-    monkeypatch.setattr(web, "bound", bound)
-    monkeypatch.setattr(web, "serve", lambda *given: served.append(given))
-    monkeypatch.setattr(web_commands, "_opened", lambda *_, **__: SimpleNamespace(title="my review"))
-    done = proctor("serve", "folder", "--host", host, *more)
-    assert (done.returncode, done.stdout) == (0, f"Serving my review at {address} (Ctrl+C stops)\n")
-    ((_, how, sockets),) = served
-    assert (how.host, how.port, sockets) == (host, 8000, [listening])
 
 
 @pytest.mark.parametrize(("said", "goes_on"), [("y\n", True), ("n\n", False), ("", False)])

@@ -43,7 +43,7 @@ def test_the_newest_that_starts_is_taken(machine: Path) -> None:
 
 
 def test_the_classifiers_name_what_is_tried() -> None:
-    text = (newest.ROOT / "pyproject.toml").read_text("utf-8")
+    text = (newest.ROOT / "packages/proctor/pyproject.toml").read_text("utf-8")
     for version in ("3.11", *newest.VERSIONS):
         assert f'"Programming Language :: Python :: {version}"' in text
     for file in (*newest.CORE, *newest.SERVED):

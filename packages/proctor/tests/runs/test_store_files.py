@@ -22,6 +22,7 @@ from proctor.core import InputError
 from proctor.runs import Store, database
 from tests.runs.test_store import a_benchmark, a_run, an_answer
 from tests.support.faulty_server import FaultyServer
+from tests.support.paths import TESTED
 from tests.support.program import proctor, proctor_process
 from tests.support.text_folder import answer_tray, write_text_folder
 
@@ -72,7 +73,8 @@ held = sys.modules["held"] = [Store({str(path)!r})]
 held[0].write(held[0].runs("toy")[0], [(an_answer("q1"), [])])
 {ending}
 """
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=600)
+    command, environment = [sys.executable, "-c", script], os.environ | {"PYTHONPATH": os.pathsep.join(TESTED)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_the_papers_prompts_are_chosen_by_name(one_source: Path, server: FaultyS
 
 def test_the_papers_prompts_have_the_papers_words_and_fill_in() -> None:
     from proctor.models import load_prompt
-    from proctor.tasks.rexsonovqa import project
+    from proctor_build.rexsonovqa import project
 
     folder = Path(project.__file__).parent
     event = ProcedureEvent(id="e1", source="v", start=1, end=2, action="slide", intent="to see")
@@ -188,7 +188,7 @@ def test_the_papers_prompts_have_the_papers_words_and_fill_in() -> None:
 
 def _sha(name: str) -> str:
     from proctor.models import load_prompt
-    from proctor.tasks.rexsonovqa import project
+    from proctor_build.rexsonovqa import project
 
     return load_prompt(Path(project.__file__).with_name(name)).sha256
 

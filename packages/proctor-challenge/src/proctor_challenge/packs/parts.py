@@ -22,7 +22,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import proctor
-
 from proctor.api import export, run
 from proctor.core import (
     DISTRIBUTIONS,
@@ -34,6 +33,7 @@ from proctor.core import (
     ProblemsError,
     UsageError,
     count_of,
+    is_own,
     missing_extra,
     read_table,
     write_whole,
@@ -247,8 +247,9 @@ def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[Phase
     folder of their own; `ProblemsError` when the public questions differ from the scored ones, or reveal references.
     """
     for entry in entry_points(group="proctor.benchmarks", name=settings.benchmark):
-        if entry.dist is not None and entry.dist.name != _PROJECT:
-            found = f"{settings.benchmark}, which is of the package {entry.dist.name}"
+        if not is_own(entry.module):
+            package = entry.module if entry.dist is None else entry.dist.name
+            found = f"{settings.benchmark}, which is of the package {package}"
             raise InputError(folder, "benchmark", found=found, expected="one of Proctor's own: a pack carries no other")
     hidden = any(phase.hidden for phase in settings.phases)
     chosen = [phase for phase in settings.phases if kind in phase.accepts and (phase.hidden or not hidden)]

@@ -85,11 +85,11 @@ WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
 
 TREE = {
     RUN: {
-        "demo": "run.demo",
+        "demo": "demo.demo",
         "list": "listing.list_things",
         "fetch": "benchmarks.fetch",
         "run": "run.run",
-        "choose": "run.choose",
+        "choose": "choose.choose",
         "import": "run.import_recorded",
         "score": "score.score",
     },

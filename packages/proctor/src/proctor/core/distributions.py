@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 from proctor.core.errors import ConfigurationError
 
@@ -42,6 +44,13 @@ def is_own(module: str) -> bool:
     return module.partition(".")[0] in DISTRIBUTIONS
 
 
+@cache
+def package_folders() -> tuple[Path, ...]:
+    """The folders of Proctor's own packages that are installed."""
+    specs = (find_spec(package) for package in DISTRIBUTIONS)
+    return tuple(Path(str(spec.origin)).resolve().parent for spec in specs if spec is not None)
+
+
 def missing_package(package: str, what: str) -> ConfigurationError:
     """The error for a package of Proctor that is not installed, and that `what` needs.
 
@@ -62,6 +71,10 @@ def need_package(package: str, what: str) -> None:
 
 
 def missing_commands() -> dict[str, str]:
-    """The commands whose package is not installed, each with that package."""
+    """The commands whose package is not installed, each with that package.
+
+    >>> missing_commands()  # where all are installed
+    {}
+    """
     gone = [package for package in COMMANDS_ELSEWHERE if find_spec(package) is None]
     return {words: package for package in gone for words in COMMANDS_ELSEWHERE[package]}

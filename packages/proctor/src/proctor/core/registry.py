@@ -478,7 +478,12 @@ EXTENSIONS: Registry[Callable[..., Any]] = Registry("extension", group="proctor.
 
 def extension(name: str, package: str, what: str) -> Callable[..., Any]:
     """The function `name` of `EXTENSIONS`. Raises `ConfigurationError`, which says what to install, where the package of
-    Proctor that brings it is missing; `what` needs it."""
+    Proctor that brings it is missing; `what` needs it.
+
+    >>> extension("demo.nothing", "proctor_web", "proctor demo --nothing")
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: proctor demo --nothing needs the package proctor-web: pip install proctor-web
+    """
     if name not in EXTENSIONS.names():
         raise missing_package(package, what)
     return EXTENSIONS.get(name)

@@ -15,14 +15,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import InputError, read_bytes
+from proctor.core import InputError, package_folders, read_bytes
 from proctor.models import template_check
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 _SUFFIX = ".txt.j2"
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def load_prompt(path: Path) -> Prompt:
         raise InputError(path, "prompt", found=str(reason), expected="a text file") from error
     if not text.strip():
         raise InputError(path, "prompt", found="nothing", expected="a template")
-    if not path.resolve().is_relative_to(_PACKAGE) and not template_ends(text):
+    if not any(path.resolve().is_relative_to(folder) for folder in package_folders()) and not template_ends(text):
         raise InputError(path, "prompt", found="a template that does not come to an end", expected="Jinja2")
     try:
         template = _compiled(text)

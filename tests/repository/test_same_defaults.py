@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
-import proctor
+from tests.support.paths import modules
 
 COMMON = {
     "seed": 0,
@@ -33,17 +32,19 @@ OTHERS = {
 
 def functions() -> Iterator[tuple[str, Any]]:
     """All functions, methods and constructors of the package, with where they are."""
-    for module in pkgutil.walk_packages(proctor.__path__, "proctor."):
-        found = vars(importlib.import_module(module.name))
+    for module in modules():
+        if module == "proctor.__main__":
+            continue
+        found = vars(importlib.import_module(module))
         for name, one in found.items():
-            if getattr(one, "__module__", "") != module.name:
+            if getattr(one, "__module__", "") != module:
                 continue
             if inspect.isfunction(one):
-                yield f"{module.name}.{name}", one
+                yield f"{module}.{name}", one
             elif inspect.isclass(one):
                 for method, function in vars(one).items():
                     if inspect.isfunction(function):
-                        yield f"{module.name}.{name}.{method}".removesuffix(".__init__"), function
+                        yield f"{module}.{name}.{method}".removesuffix(".__init__"), function
 
 
 def test_an_option_has_one_default() -> None:

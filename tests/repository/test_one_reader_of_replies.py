@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import proctor
-
-SOURCE = Path(proctor.__file__).parent
+from tests.support.paths import modules, source_name
 
 ALLOWED = {
     "cli/benchmarks.py": "shows a value only where it is not the text itself",
-    "construction/pipeline/screening.py": "what is kept of a reply, beside what the format reads of it",
+    "proctor_build/pipeline/screening.py": "what is kept of a reply, beside what the format reads of it",
     "interchange/inspect_logs.py": "the first words of an answer that can't be read, for the error in the log",
     "interchange/tasks.py": "the same, for the explanation of a score",
     "metrics/graded.py": "the first intervals of an answer that is read already",
@@ -25,8 +22,8 @@ ALLOWED = {
     "models/speech.py": "JSON of a speech server's answer over HTTP",
     "models/vision.py": "what a child process found wrong with a network",
     "systems/model_system.py": "asks the readers of core.formats whether a reply corrects itself",
-    "tasks/clinicalskillqa/project/rationales.py": "the spaces of a field, a checker's reason",
-    "tasks/mediqa_eval/methods/classifier/judge.py": "the spaces of a field, a picture's caption",
+    "proctor_build/clinicalskillqa/project/rationales.py": "the spaces of a field, a checker's reason",
+    "proctor_train/mediqa_eval/classifier/judge.py": "the spaces of a field, a picture's caption",
     "testing/metric_checks.py": "the first words of an answer, for the name of a failed check",
 }
 """Modules that do so for something else than reading an answer, and what for."""
@@ -90,8 +87,8 @@ def readings(source: str) -> Iterator[str]:
 
 def test_no_other_module_reads_a_reply() -> None:
     found = {
-        file.relative_to(SOURCE).as_posix(): list(readings(file.read_text(encoding="utf-8")))
-        for file in sorted(SOURCE.rglob("*.py"))
+        source_name(file): list(readings(file.read_text(encoding="utf-8")))
+        for file in modules().values()
         if "core/formats" not in file.as_posix()
     }
     reading = {name: some for name, some in found.items() if some}

@@ -21,20 +21,24 @@ from proctor_train.mediqa_eval.embedded import assertions, measures
 from tests.support.pattern_steps import Matcher, has_unbounded_repeat, pumped
 
 _MODULES = [
-    *sorted(f"core.formats.{file.stem}" for file in Path(formats.__file__).parent.glob("*.py") if file.stem[0] != "_"),
-    "core.secrets",
-    "core.text",
-    "interchange.shown_options",
-    "tasks.mediqa_eval.methods.embedded.assertions",
-    "tasks.mediqa_eval.methods.embedded.measures",
-    "tasks.mediqa_eval.methods.embedded.sentences",
-    "models.endings",
-    "models.faults",
-    "models.rejection_watch",
-    "models.rejections",
-    "systems.replies",
-    "tasks.questions.answers",
-    "tasks.questions.cells",
+    *sorted(
+        f"proctor.core.formats.{file.stem}"
+        for file in Path(formats.__file__).parent.glob("*.py")
+        if file.stem[0] != "_"
+    ),
+    "proctor.core.secrets",
+    "proctor.core.text",
+    "proctor.interchange.shown_options",
+    "proctor_train.mediqa_eval.embedded.assertions",
+    "proctor_train.mediqa_eval.embedded.measures",
+    "proctor_train.mediqa_eval.embedded.sentences",
+    "proctor.models.endings",
+    "proctor.models.faults",
+    "proctor.models.rejection_watch",
+    "proctor.models.rejections",
+    "proctor.systems.replies",
+    "proctor.tasks.questions.answers",
+    "proctor.tasks.questions.cells",
 ]
 """Modules that read texts of other people, their models and their programs."""
 _WHOLE, _AT_START, _ANYWHERE = "fullmatch", "match", "search"
@@ -46,9 +50,9 @@ _TWICE = 2.8
 
 
 _SHORT = {
-    "core.formats.cut_json._HALF_WORD": "searched for in the last 40 characters",
-    "core.formats.pattern._LITERAL_BRACE": "reads a benchmark's own pattern, of at most 1,000 characters",
-    "core.formats.pattern._TOKEN": "reads a benchmark's own pattern, of at most 1,000 characters",
+    "proctor.core.formats.cut_json._HALF_WORD": "searched for in the last 40 characters",
+    "proctor.core.formats.pattern._LITERAL_BRACE": "reads a benchmark's own pattern, of at most 1,000 characters",
+    "proctor.core.formats.pattern._TOKEN": "reads a benchmark's own pattern, of at most 1,000 characters",
 }
 """Patterns that need more, and why they may."""
 
@@ -68,7 +72,7 @@ def _patterns() -> Iterator[Named]:
         for name, methods in uses.items():
             everywhere[name] |= methods
     for module, (uses, inline) in read.items():
-        for name, value in vars(import_module(f"proctor.{module}")).items():
+        for name, value in vars(import_module(module)).items():
             used = _widest((uses if name.startswith("_") else everywhere).get(name, set()))
             yield from (Named(f"{module}.{name}{number}", one, used) for number, one in _held(value))
         yield from inline
@@ -97,7 +101,7 @@ def _held(value: object) -> Iterator[tuple[str, re.Pattern[str]]]:
 def _in_source(module: str) -> tuple[dict[str, set[str]], list[Named]]:
     """The methods that are called of each name ("" for a name that is passed on), and the patterns that are written where
     they are used."""
-    tree = ast.parse(Path(str(import_module(f"proctor.{module}").__file__)).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(str(import_module(module).__file__)).read_text(encoding="utf-8"))
     uses: dict[str, set[str]] = defaultdict(set)
     inline: list[Named] = []
     called = set[int]()

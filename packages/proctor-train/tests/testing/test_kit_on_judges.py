@@ -18,6 +18,7 @@ from proctor.models import ModelClient
 from proctor.testing import Check, check_judge, judge_checks
 from proctor.testing.judge_checks import SCHEME
 from tests.support.kit import finds, passes
+from tests.support.paths import ROOT
 
 NEVER_CAME = {"refused", "timed_out", "error"}
 
@@ -267,13 +268,13 @@ OURS: Mapping[str, Mapping[str, Any]] = {
 }
 
 NOT_MADE_HERE = {
-    "classifier-judge": "it needs trained weights: tests/tasks/mediqa_eval/test_classifier.py",
-    "embedded": "it needs a trained folder: tests/tasks/mediqa_eval/test_embedded_judge.py",
-    "evidence-judge": "it needs an index of documents: tests/judges/test_dimension_evidence.py",
-    "generative-judge": "it needs trained weights: tests/judges/test_dimension_logprobs.py",
-    "logprob-judge": "it needs a server that gives probabilities of tokens: tests/judges/test_dimension_logprobs.py",
-    "per-dimension": "it needs a fitted choice: tests/judges/test_dimension_per_dimension.py",
-    "retrieval-judge": "it needs an index of documents: tests/judges/test_dimension_retrieval.py",
+    "classifier-judge": "it needs trained weights: packages/proctor-train/tests/tasks/mediqa_eval/test_classifier.py",
+    "embedded": "it needs a trained folder: packages/proctor-train/tests/tasks/mediqa_eval/test_embedded_judge.py",
+    "evidence-judge": "it needs an index of documents: packages/proctor/tests/judges/test_dimension_evidence.py",
+    "generative-judge": "it needs trained weights: packages/proctor/tests/judges/test_dimension_logprobs.py",
+    "logprob-judge": "it needs a server that gives probabilities of tokens: packages/proctor/tests/judges/test_dimension_logprobs.py",
+    "per-dimension": "it needs a fitted choice: packages/proctor-train/tests/judges/test_dimension_per_dimension.py",
+    "retrieval-judge": "it needs an index of documents: packages/proctor/tests/judges/test_dimension_retrieval.py",
 }
 """The judges that a scripted model can't stand for, and where they are tested."""
 
@@ -281,7 +282,7 @@ NOT_MADE_HERE = {
 def test_every_judge_is_checked_or_has_a_reason() -> None:
     assert sorted(OURS.keys() | NOT_MADE_HERE.keys()) == JUDGES.names()
     for reason in NOT_MADE_HERE.values():
-        assert Path(reason.rpartition(" ")[2]).is_file(), reason
+        assert (ROOT / reason.rpartition(" ")[2]).is_file(), reason
 
 
 @pytest.mark.parametrize(
