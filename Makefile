@@ -43,15 +43,17 @@ simulations: install ## The simulations of statistics in their full size
 
 # Without ALL=yes, what takes seconds is left out: a fifth of the tests takes most of the time.
 QUICK := $(if $(ALL),, and not slow)
+# PACKAGE=proctor-web: the tests of that package, of those that depend on it, and those of the repository
+TESTS = $(if $(PACKAGE),$(shell $(PYTHON) tools/dependents.py $(PACKAGE) || echo no-such-package),)
 
-test: install interchange ## All tests but those of pages (doctests), training, containers, and slow ones (ALL=yes)
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadgroup -m "not podman and not pages and not training$(QUICK)" $(OPTIONS)
+test: install interchange ## All tests but those of pages (doctests), training, containers, and slow ones (ALL=yes); PACKAGE=NAME: of one
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadgroup -m "not podman and not pages and not training$(QUICK)" $(OPTIONS) $(TESTS)
 
 test-training: install ## Tests that train models (PEFT, TRL)
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --max-worker-restart 0 --dist loadgroup -m training
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --max-worker-restart 0 --dist loadgroup -m training $(TESTS)
 
 test-podman: install ## Tests that start containers (podman)
-	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
+	$(ONE_THREAD) $(BIN)/python -m pytest -m podman $(TESTS)
 
 newest: install ## The wheel with the newest of everything, on a second Python, and in short on this one
 	$(BIN)/python tools/newest.py
