@@ -70,16 +70,16 @@ def words_in(name: str) -> set[str]:
 def test_names_of_code_use_the_words_of_the_field(room: str) -> None:
     found = set()
     for file in sorted((SOURCE / room).rglob("*.py")):
-        place = file.relative_to(SOURCE).as_posix()
-        own = set().union(*(words for where, words in OWN.items() if place == where))
-        found |= {f"{place}: {name}" for name in names_in(file) if words_in(name) & (OLD.keys() - own - {"told"})}
+        location = file.relative_to(SOURCE).as_posix()
+        own = set().union(*(words for where, words in OWN.items() if location == where))
+        found |= {f"{location}: {name}" for name in names_in(file) if words_in(name) & (OLD.keys() - own - {"told"})}
     assert sorted(found) == [], f"better: {OLD}"
 
 
-@pytest.mark.parametrize("place", OWN)
-def test_no_allowance_is_left_over(place: str) -> None:
-    used = set().union(*(words_in(name) for name in names_in(SOURCE / place)))
-    assert OWN[place] - used == set()
+@pytest.mark.parametrize("location", OWN)
+def test_no_allowance_is_left_over(location: str) -> None:
+    used = set().union(*(words_in(name) for name in names_in(SOURCE / location)))
+    assert OWN[location] - used == set()
 
 
 def test_an_old_word_in_a_name_is_seen(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from proctor.challenges.descriptions import (
     description_of,
     rule_on_description,
 )
-from proctor.challenges.membership import members_of, new_join_secret, place_member, remove_member
+from proctor.challenges.membership import assign_member, members_of, new_join_secret, remove_member
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.states import SubmissionState
@@ -101,7 +101,7 @@ def _ineligible(connection: Connection, challenge: Challenge, name: str, _: Team
 
 def _join(connection: Connection, challenge: Challenge, name: str, change: TeamChange) -> str:
     team, member = named_team(connection, name), _member(change)
-    place_member(connection, challenge, None, member, team["id"])
+    assign_member(connection, challenge, None, member, team["id"])
     return f"{member} is a member of {team['name']}"
 
 

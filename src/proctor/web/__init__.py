@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.web.accounts import (
-        AccountsPlace,
+        AccountsLocation,
         InvitationLink,
         TrailReport,
         account_names,
@@ -47,7 +47,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsPlace", "BusyError", "InvitationLink",
+    "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsLocation", "BusyError", "InvitationLink",
     "Listening", "NoRoomError", "Site", "SiteStore", "StudyUpdate", "TrailReport", "Upload",
     "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role", "confirm",
     "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault", "invite_person",
