@@ -233,7 +233,7 @@ def test_the_command(challenge: Challenge) -> None:
     assert "no description of the method" in done.stdout
     rows = proctor("challenge", "status", folder, PHASE, "--prizes", "--format", "csv").stdout.splitlines()
     assert rows[0].startswith(
-        "Place,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board"
+        "Rank,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board"
     )
     assert len(rows) == 1 + 2 * 4
     with challenge.reading() as connection:

@@ -147,7 +147,7 @@ def test_tables_and_csv(folder: Path) -> None:
     assert "0–3–0" in cells["weak"]
     assert "0–3–0" not in cells["strong"]
     assert "count for nothing: aggregation / in" in shown.stderr
-    assert "Place (score) under every rule" in shown.stdout
+    assert "Rank (score) under every rule" in shown.stdout
     lines = proctor(*options, "--format", "tsv").stdout.splitlines()
     assert lines[0].split("\t")[:6] == ["board", "rank", "system", "score", "won", "lost"]
     assert len(lines) == 1 + 2 * 7

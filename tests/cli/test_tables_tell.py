@@ -239,7 +239,7 @@ def test_details_of_a_ranking(ranked: tuple[str, Any]) -> None:
     buckets = list(board["bucket_groups"])
     indices = {(row["system"], row["rule"]): f"{row['rank']} ({rule_score(row['score'])})" for row in board["rules"]}
     rules = list(dict.fromkeys(row["rule"] for row in board["rules"]))
-    assert table(out, "Place (score) under every rule, ties not broken") == [
+    assert table(out, "Rank (score) under every rule, ties not broken") == [
         ["System", *rules],
         *([one["system"], *(indices[one["system"], rule] for rule in rules)] for one in systems),
     ]

@@ -44,8 +44,8 @@ from tests.support.many_systems import BASE, many_systems
 TITLES = (
     "Pairwise comparisons",
     "Significance in each bucket",
-    "Stability of the places",
-    "Places under other rules",
+    "Stability of the ranks",
+    "Ranks under other rules",
     "Agreement with rankings of samples",
     "Accuracy by capabilities",
     "Labels alone and together",

@@ -73,7 +73,7 @@ _KEPT = (
     *("baseline", "below_line", "advances", "mean_if_wrong", "mean_if_excluded"),
 )
 _HEADS = (
-    *("Team", ">Place", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
+    *("Team", ">Rank", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
     *(f">{HEADS['resampled_ranks']}", f">{HEADS['p_first']}", ">Seconds (median)", "Remarks"),
 )
 GATE_LINE = (

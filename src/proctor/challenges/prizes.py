@@ -136,7 +136,7 @@ def prize_tables(content: dict[str, Any]) -> list[Table]:
     """One table per board, with the rule below the last one."""
     tables = []
     money = content["amount"] is not None
-    heads = (">Place", "Team", "Above baselines", ">Prize", ">Of all", *((">Amount",) if money else ()))
+    heads = (">Rank", "Team", "Above baselines", ">Prize", ">Of all", *((">Amount",) if money else ()))
     for board in content["boards"]:
         rows = tuple(_cells(row, content["currency"], money=money) for row in board["rows"])
         left = f"; {board['left']:g} % not awarded" if board["left"] else ""

@@ -206,4 +206,4 @@ def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> F
         f"{title}. {said}",
         tuple((Cell(name), count) for name, count in zip(names, found.counts, strict=True)),
     )
-    return Figure(drawn, caption, Table(caption, columns("Place", ">Items"), rows))
+    return Figure(drawn, caption, Table(caption, columns("Slot", ">Items"), rows))

@@ -72,7 +72,7 @@ def board_tables(board: Board, *, title: str = "") -> list[Table]:
 def _ranked_table(board: Board, title: str) -> Table:
     standings = board.standings
     heads = columns(
-        *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", f">{HEADS['mean']}"),
+        *("System", ">Rank", f">Score ({standings.rule})", ">Won, lost, tied", f">{HEADS['mean']}"),
         *(f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
         *(f">{HEADS['resampled_ranks']}", f">{HEADS['p_first']}", "Remarks"),
     )
@@ -138,8 +138,8 @@ def detail_tables(board: Board) -> list[Table]:
     cells = {(row["system"], row["rule"]): f"{row['rank']} ({_score(row['score'])})" for row in rule_values}
     names = [run.standing.name for run in board.runs]
     by_rule: list[Row] = [(Cell(name), *(cells[name, rule] for rule in rules)) for name in names]
-    rule_caption = "Place (score) under every rule, ties not broken: how far the rule decides."
-    rule_title = "Place (score) under every rule, ties not broken"
+    rule_caption = "Rank (score) under every rule, ties not broken: how far the rule decides."
+    rule_title = "Rank (score) under every rule, ties not broken"
     by_bucket: list[Row] = []
     for one in board.runs:
         pairs = zip(one.standing.ranks, one.standing.scores, strict=True)
@@ -268,7 +268,7 @@ def tie_lines(orders: Sequence[TieOrder], rule: TieRule) -> list[str]:
     """Where the readings of the tie-break order the tied differently, and what near-copies of a system do to it."""
     lines = []
     for order in orders:
-        where = f"Tied for place {order.rank}"
+        where = f"Tied for rank {order.rank}"
         if order.differs:
             both = f"of all systems {_order_text(order.all)}; of the tied systems {_order_text(order.tied)}"
             lines.append(f"{where}, in the order of the win rate {both}. The two differ; --ties {rule} decides.")
@@ -373,13 +373,13 @@ def _of(analysis: Analysis, table: str, board: Board) -> list[Record]:
 def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
     chances = [run.standing.stability.chances if run.standing.stability else () for run in board.runs]
     name = f"places-{board.name}"
-    drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [run.standing.rank for run in board.runs])
+    drawn = draw_blobs(name, f"Ranks: {board.title}", names, chances, [run.standing.rank for run in board.runs])
     caption = (
         "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a "
         "blob is the share of samples; a ring is the place above. This is a spread, not a confidence interval: "
         "samples repeat the luck of the data where systems are close."
     )
-    return recorded_figure(name, "Stability of the places", drawn, caption, [row for row in rows if row["chance"] > 0])
+    return recorded_figure(name, "Stability of the ranks", drawn, caption, [row for row in rows if row["chance"] > 0])
 
 
 def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
@@ -391,8 +391,8 @@ def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
         "ties are not broken here. Lines that run level do not depend on the rule."
     )
     name = f"rules-{board.name}"
-    drawn = draw_rank_lines(name, f"Places by rule: {board.title}", names, rules, ranks)
-    return recorded_figure(name, "Places under other rules", drawn, caption, rows, units=Units())
+    drawn = draw_rank_lines(name, f"Ranks by rule: {board.title}", names, rules, ranks)
+    return recorded_figure(name, "Ranks under other rules", drawn, caption, rows, units=Units())
 
 
 def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure:

@@ -233,7 +233,7 @@ def _instead(system: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]
         (f"true {head}", *(Cell(str(int(one)), strong=index == row) for index, one in enumerate(counts[row])))
         for row, head in enumerate(heads)
     ]
-    return Table(caption, columns("Place", *(f">predicted {head}" for head in heads), ">Missing"), tuple(rows))
+    return Table(caption, columns("Position", *(f">predicted {head}" for head in heads), ">Missing"), tuple(rows))
 
 
 def _rationales(source: Source, runs: Sequence[OrderedRun], scorer: str) -> Table:
