@@ -51,7 +51,7 @@ def latex(table: Table) -> str:
     lines = [
         r"\begin{table}",
         rf"\caption{{{_escaped(table.title or table.caption)}}}",
-        rf"\begin{{tabular}}{{{''.join('r' if table.columns[place].numeric else 'l' for place in kept)}}}",
+        rf"\begin{{tabular}}{{{''.join('r' if table.columns[column].numeric else 'l' for column in kept)}}}",
         r"\toprule",
         _line([table.columns[index].label for index in kept]),
         r"\midrule",
