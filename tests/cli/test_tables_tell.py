@@ -397,7 +397,7 @@ def test_audit_of_several_metrics(rated: Path) -> None:
                 "Mean": plain(row["mean"]["value"]),
                 "95 % CI": f"{plain(row['mean']['ci_low'])} to {plain(row['mean']['ci_high'])}",
             }
-            for row in board["rank_chances"]
+            for row in board["ranking"]
         ]
         assert table(out, f"All ratings, {name}") == expected(wanted)
         pairs = [
