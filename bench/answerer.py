@@ -146,8 +146,8 @@ def shuffle_answers(folder: Path, out: Path, seed: int) -> None:
     file = half / "questions.json"
     asked = json.loads(file.read_text())["questions"]
     answers = [one["answer"] for one in asked]
-    for one, place in zip(asked, generator(seed, "bench", "answers").permutation(len(answers)), strict=True):
-        one["answer"] = answers[int(place)]
+    for one, row in zip(asked, generator(seed, "bench", "answers").permutation(len(answers)), strict=True):
+        one["answer"] = answers[int(row)]
     file.write_text(json.dumps({"questions": asked}))
     half.rename(out)
 
@@ -165,9 +165,9 @@ class Pictures:
         self.lies: Masks = np.zeros((procedures, self.MOMENTS, SQUARES, SQUARES, len(CLASSES)), dtype=np.float32)
         for number, times in enumerate(self.times):
             renderer = Renderer(draw_script(seed, f"caption-{number}", SECONDS), SIZE, seed)
-            self.jpegs.append([self._picture(renderer, number, place, at) for place, at in enumerate(times.tolist())])
+            self.jpegs.append([self._picture(renderer, number, row, at) for row, at in enumerate(times.tolist())])
 
-    def _picture(self, renderer: Renderer, number: int, place: int, at: float) -> bytes:
+    def _picture(self, renderer: Renderer, number: int, row: int, at: float) -> bytes:
         from PIL import Image
 
         made = renderer.picture(at)
@@ -175,7 +175,7 @@ class Pictures:
             kind = next(n for n, one in enumerate(CLASSES) if instance.startswith(one.name))
             rows, columns = np.nonzero(made.owner == index)
             squares = (rows * SQUARES // SIZE[1], columns * SQUARES // SIZE[0])
-            np.add.at(self.lies[number, place, :, :, kind], squares, 1)
+            np.add.at(self.lies[number, row, :, :, kind], squares, 1)
         written = io.BytesIO()
         small = (SHOWN, SHOWN * SIZE[1] // SIZE[0])
         Image.fromarray(made.pixels).resize(small, Image.Resampling.LANCZOS).save(written, "JPEG", quality=85)
@@ -189,11 +189,11 @@ class Pictures:
         while True:
             made += 1
             number = int(rng.integers(len(self.jpegs)))
-            places = sorted(rng.permutation(self.MOMENTS)[: 1 if made <= easy else int(rng.integers(1, 3))].tolist())
+            rows = sorted(rng.permutation(self.MOMENTS)[: 1 if made <= easy else int(rng.integers(1, 3))].tolist())
             parts: list[str | bytes] = []
-            for place in places:
-                parts += [f"t = {self.times[number, place]:.1f} s", self.jpegs[number][place]]
-            shown = self.lies[number, places].sum((1, 2)).max(0) >= LEAST_PIXELS
+            for row in rows:
+                parts += [f"t = {self.times[number, row]:.1f} s", self.jpegs[number][row]]
+            shown = self.lies[number, rows].sum((1, 2)).max(0) >= LEAST_PIXELS
             kinds = [int(kind) for kind in rng.permutation(len(CLASSES))]
             names, words = [CLASSES[kind].phrase for kind in kinds], ["yes" if shown[kind] else "no" for kind in kinds]
             if made <= easy or rng.random() < 0.5:
@@ -253,16 +253,16 @@ def teach_to_see(model: Any, processor: Any, pictures: Pictures, steps: int, see
     joined = [*model.model.vision_tower.parameters(), *model.model.multi_modal_projector.parameters()]
 
     def loss() -> Any:
-        places = list(
+        rows = list(
             zip(rng.integers(len(pictures.jpegs), size=BATCH), rng.integers(Pictures.MOMENTS, size=BATCH), strict=True)
         )
-        opened = [Image.open(io.BytesIO(pictures.jpegs[a][b])).convert("RGB") for a, b in places]
+        opened = [Image.open(io.BytesIO(pictures.jpegs[a][b])).convert("RGB") for a, b in rows]
         pixels = processor.image_processor(opened, return_tensors="pt")["pixel_values"]
         seen = model.model.vision_tower(pixels, output_hidden_states=True).hidden_states[-1]
         tokens = normalize(model.model.multi_modal_projector(seen), dim=-1)
         kinds = normalize(torch.stack([words.weight[ids].mean(0) for ids in names]), dim=-1)
         wanted = (
-            torch.from_numpy(np.stack([pictures.lies[a, b] for a, b in places])).flatten(1, 2) >= LEAST_PIXELS
+            torch.from_numpy(np.stack([pictures.lies[a, b] for a, b in rows])).flatten(1, 2) >= LEAST_PIXELS
         ).float()
         likeness = tokens @ kinds.T * bend[0] + bend[1]
         return binary_cross_entropy_with_logits(plain(seen), wanted) + binary_cross_entropy_with_logits(

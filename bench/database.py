@@ -53,8 +53,8 @@ def write(url: str, items: int, systems: int, first: int = 0) -> tuple[int, floa
     start = time.perf_counter()
     for number in range(first, first + systems):
         run = store.start_run("large", f"system-{number + 1:02d}", "video", {})
-        for place in range(0, items, BATCH):
-            store.write(run, said[place : place + BATCH])
+        for row in range(0, items, BATCH):
+            store.write(run, said[row : row + BATCH])
     seconds = time.perf_counter() - start
     store.close()
     return systems * sum(1 + len(scores) for _, scores in said), seconds

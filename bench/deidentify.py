@@ -53,8 +53,8 @@ def is_found(overlays: Sequence[TextOverlay], box: Sequence[float], span: tuple[
 def trial(scene: list[Pixels], height: float, contrast: float, duration: float, rng: np.random.Generator) -> bool:
     """One scene with one line of text at a drawn place and time."""
     start = float(rng.uniform(0, _SECONDS - duration))
-    place = (float(rng.uniform()), float(rng.uniform()))
-    laid = LaidText(str(rng.choice(LABELS)), height, contrast, place, start, start + duration)
+    row = (float(rng.uniform()), float(rng.uniform()))
+    laid = LaidText(str(rng.choice(LABELS)), height, contrast, row, start, start + duration)
     pictures, box = with_text(scene, laid)
     return is_found(text_in(sampled_at(pictures)), box, (laid.start, laid.end))
 

@@ -76,8 +76,8 @@ def stored(folder: Path, file: Path) -> Store:
 def measured(folder: Path, recipe: Recipe, *, repeats: int, draws: int) -> Found:
     """Everything, on the task's ratings and encounters."""
     start = time.perf_counter()
-    with TemporaryDirectory() as place:
-        store = stored(folder, Path(place) / "runs.db")
+    with TemporaryDirectory() as location:
+        store = stored(folder, Path(location) / "runs.db")
         table, rated = people_ratings(store, READER.name), rated_cases(store, READER.name, SCHEME)
         store.close()
     keys, known = list(rated), read_rated(list(rated.values()))

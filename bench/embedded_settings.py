@@ -79,7 +79,7 @@ class Settings:
 
     def given(self, known: RatedAnswers, scores: Mapping[tuple[str, str, str], float | None]) -> Floats:
         """A scorer's scores of these answers, rows × dimensions, on the scale of `RatedAnswers.ratings`."""
-        rows = [[scores[(*self.keys[place], name)] for name in known.dimensions] for place in known.places]
+        rows = [[scores[(*self.keys[index], name)] for name in known.dimensions] for index in known.positions]
         return (np.array(rows, dtype=np.float64) - known.lowest) / known.span
 
     @cached_property
@@ -141,20 +141,20 @@ class Settings:
         alike: dict[str, dict[tuple[str, str], Floats]] = {}
         for known in self.known:
             rows = np.array(
-                [[own[(*self.keys[place], name)] for name in known.dimensions] for place in known.places],
+                [[own[(*self.keys[index], name)] for name in known.dimensions] for index in known.positions],
                 dtype=np.float64,
             )
             standard = (rows - rows.mean(axis=0)) / rows.std(axis=0)
             alike[known.answers.language] = {
-                (self.rated[self.keys[place]].case.encounter, self.keys[place][1]): row
-                for place, row in zip(known.places, standard, strict=True)
+                (self.rated[self.keys[index]].case.encounter, self.keys[index][1]): row
+                for index, row in zip(known.positions, standard, strict=True)
             }
         for known, other in zip(self.known, reversed(self.known), strict=True):
-            for place in known.places:
-                where = (self.rated[self.keys[place]].case.encounter, self.keys[place][1])
+            for index in known.positions:
+                where = (self.rated[self.keys[index]].case.encounter, self.keys[index][1])
                 beside = float((alike[other.answers.language][where] * other.better).mean())
                 row = alike[known.answers.language][where] + 0.25 * beside * known.better
-                found |= {(*self.keys[place], name): float(v) for name, v in zip(known.dimensions, row, strict=True)}
+                found |= {(*self.keys[index], name): float(v) for name, v in zip(known.dimensions, row, strict=True)}
         return MetricScores(POOLED, found)
 
     def parted(self) -> tuple[list[str], list[RatedCase], list[RatedCase]]:
@@ -325,8 +325,8 @@ def unseen(settings: Settings, part: str, each: int = 10) -> str:
         for given in (wordings[language]["padded"], wordings[language]["denied"]):
             changed = [
                 (case, wording.replace("{text}", case.candidate.strip()))
-                for place, wording in enumerate(given)
-                for case in answers_for(cases, groups, place, each)
+                for index, wording in enumerate(given)
+                for case in answers_for(cases, groups, index, each)
             ]
             encounters = [case.encounter for case, _ in changed]
             for name, moved in shifts(judge, cases, changed).items():
@@ -342,8 +342,8 @@ def shifts(judge: EmbeddedJudge, cases: Sequence[Case], changed: Sequence[tuple[
     own = dict(zip(cases, judge.score(cases), strict=True))
     asked: list[Case] = []
     rows = []
-    for place, (case, text) in enumerate(changed):
-        score = f"{case.id}#{place}"
+    for index, (case, text) in enumerate(changed):
+        score = f"{case.id}#{index}"
         rows.append(len(asked))
         asked.append(replace(case, id=score, candidate=text))
         asked += [replace(other, id=score) for other in cases if other.id == case.id and other is not case]
@@ -359,12 +359,12 @@ def shifts(judge: EmbeddedJudge, cases: Sequence[Case], changed: Sequence[tuple[
     return {"**mean of all**": np.mean(list(found.values()), axis=0).tolist(), **found}
 
 
-def answers_for(cases: Sequence[Case], groups: Sequence[str], place: int, each: int) -> list[Case]:
+def answers_for(cases: Sequence[Case], groups: Sequence[str], row: int, each: int) -> list[Case]:
     """Answers to put a wording around: `each` encounters, one answer each, others for the next wording."""
     found = []
     for k in range(each):
-        own = [case for case in cases if case.encounter == groups[(7 * place + 4 * k) % len(groups)]]
-        found.append(own[(place + k) % len(own)])
+        own = [case for case in cases if case.encounter == groups[(7 * row + 4 * k) % len(groups)]]
+        found.append(own[(row + k) % len(own)])
     return found
 
 

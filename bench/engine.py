@@ -91,7 +91,7 @@ Way = Callable[[Bench], AbstractAsyncContextManager[Run]]
 def set_up(folder: Path, port: int, case: Case, concurrency: int) -> Bench:
     """Writes the images and has them encoded; items of one group share theirs, as questions on a video do."""
     folder.mkdir()
-    names = [[f"g{group:02d}_{place}.jpg" for place in range(case.images)] for group in range(GROUPS)]
+    names = [[f"g{group:02d}_{row}.jpg" for row in range(case.images)] for group in range(GROUPS)]
     write_noise(folder, [name for group in names for name in group])
     items = tuple(
         Item(
@@ -100,7 +100,7 @@ def set_up(folder: Path, port: int, case: Case, concurrency: int) -> Bench:
             question=_asked(number),
             answer=CountFormat(),
             reference=Reference(answer=3),
-            media=tuple(Image(source=name, label=_label(place)) for place, name in enumerate(names[number % GROUPS])),
+            media=tuple(Image(source=name, label=_label(row)) for row, name in enumerate(names[number % GROUPS])),
         )
         for number in range(case.answers)
     )
@@ -177,7 +177,7 @@ async def through_client(bench: Bench) -> AsyncIterator[Run]:
     client = ModelClient(ModelSpec(name="local", base_url=bench.url))
 
     async def call(number: int) -> None:
-        frames = [Frame(jpeg, None, _label(place)) for place, jpeg in enumerate(bench.jpegs)]
+        frames = [Frame(jpeg, None, _label(row)) for row, jpeg in enumerate(bench.jpegs)]
         reply = await client.ask([*frames, _asked(number)], system=SYSTEM)
         assert reply.text
 
@@ -200,8 +200,8 @@ async def through_pydantic_ai(bench: Bench) -> AsyncIterator[Run]:
 
     async def call(number: int) -> None:
         user: list[Any] = []
-        for place, jpeg in enumerate(bench.jpegs):
-            user += [_label(place), BinaryContent(jpeg, media_type="image/jpeg", identifier="frame")]
+        for row, jpeg in enumerate(bench.jpegs):
+            user += [_label(row), BinaryContent(jpeg, media_type="image/jpeg", identifier="frame")]
         told = UserPromptPart([*user, _asked(number)])
         reply = await model_request(model, [ModelRequest(parts=[SystemPromptPart(SYSTEM), told])])
         assert reply.text
@@ -219,9 +219,9 @@ async def through_openai(bench: Bench) -> AsyncIterator[Run]:
 
     async def call(number: int) -> None:
         parts: list[Any] = []
-        for place, jpeg in enumerate(bench.jpegs):
+        for row, jpeg in enumerate(bench.jpegs):
             url = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
-            parts.append({"type": "text", "text": _label(place)})
+            parts.append({"type": "text", "text": _label(row)})
             parts.append({"type": "image_url", "image_url": {"url": url}})
         parts.append({"type": "text", "text": _asked(number)})
         reply = await client.chat.completions.create(
@@ -285,8 +285,8 @@ def _asked(number: int) -> str:
     return f"Question: How many clips are on the tray in picture {number}?\n\nReply with one whole number."
 
 
-def _label(place: int) -> str:
-    return f"picture {place + 1}"
+def _label(row: int) -> str:
+    return f"picture {row + 1}"
 
 
 def table(case: Case, bench: Bench, rates: Sequence[Rate]) -> str:

@@ -119,8 +119,8 @@ async def asked(boxed: BoxedSystem, name: str, question: str, jpeg: bytes) -> An
 
 def shown(what: str, milliseconds: list[float]) -> None:
     ordered = sorted(milliseconds)
-    places = (len(ordered) // 2, int(0.95 * len(ordered)), -1)
-    print(f"{what:34}" + "".join(f"{ordered[place]:7.2f} ms" for place in places))
+    rows = (len(ordered) // 2, int(0.95 * len(ordered)), -1)
+    print(f"{what:34}" + "".join(f"{ordered[row]:7.2f} ms" for row in rows))
 
 
 if __name__ == "__main__":

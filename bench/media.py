@@ -85,10 +85,10 @@ def decode_all(path: Path) -> int:
 
 
 def ask_all(
-    path: Path, cache: Path, questions: int, conditions: tuple[str, ...], place: str = "", frames_at: str = ""
+    path: Path, cache: Path, questions: int, conditions: tuple[str, ...], location: str = "", frames_at: str = ""
 ) -> list[Cost]:
     """The frames of all questions under one condition after the other, in one process; of the video in its folder, or
-    at another `place`. Fetching it is part of the first one. Frames are kept in the cache, and at a URL if there is
+    at another `location`. Fetching it is part of the first one. Frames are kept in the cache, and at a URL if there is
     one."""
     from proctor.core import Item, VideoClip
     from proctor.core.formats import BinaryFormat
@@ -96,7 +96,7 @@ def ask_all(
 
     os.environ["PROCTOR_CACHE"] = str(cache)
     settings = MediaSettings(fps=1.0, max_frames=10_000)
-    library = MediaLibrary(media_folder(place or path.parent, cache), settings, frames_at or cache)
+    library = MediaLibrary(media_folder(location or path.parent, cache), settings, frames_at or cache)
 
     def item(number: int, duration: float) -> Item:
         return Item(
@@ -171,9 +171,9 @@ def from_s3(video: Path, folder: Path, questions: int) -> dict[str, Cost]:
     found = []
     with bucket_with(video) as bucket, tempfile.TemporaryDirectory(dir=folder) as caches:
         frames = f"{bucket}/frames"
-        places = [("", ""), (bucket, ""), (bucket, ""), ("", "")]  # in turn, so that neither has the better machine
-        for number, place in enumerate([*places, (bucket, frames), (bucket, frames)]):
-            found += apart(ask_all, video, Path(caches) / str(number), questions, ("video",), *place)
+        positions = [("", ""), (bucket, ""), (bucket, ""), ("", "")]  # in turn, so that neither has the better machine
+        for number, position in enumerate([*positions, (bucket, frames), (bucket, frames)]):
+            found += apart(ask_all, video, Path(caches) / str(number), questions, ("video",), *position)
     return {
         "best of two, disk": min(found[0], found[3], key=lambda one: one.wall_s),
         "best of two, S3": min(found[1:3], key=lambda one: one.wall_s),

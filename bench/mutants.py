@@ -92,12 +92,12 @@ def mutants_of(file: Path, tree: Path) -> list[Mutant]:
     lines, module = text.splitlines(), ast.parse(text)
     hidden, found = _hidden(module), dict[tuple[int, str], Mutant]()
     for node in ast.walk(module):
-        for operator, place, new in () if id(node) in hidden else _changes(node):
-            first, last = place.lineno, place.end_lineno
+        for operator, row, new in () if id(node) in hidden else _changes(node):
+            first, last = row.lineno, row.end_lineno
             if first != last:
                 continue
             raw = lines[first - 1].encode()
-            after = (raw[: place.col_offset] + new.encode() + raw[place.end_col_offset :]).decode()
+            after = (raw[: row.col_offset] + new.encode() + raw[row.end_col_offset :]).decode()
             found.setdefault(
                 (first, after), Mutant(str(file.relative_to(tree)), first, operator, lines[first - 1], after)
             )
@@ -165,10 +165,10 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, Any, str]]:
     alike = len(args) > 1 and type(node.args[0]) is type(node.args[1]) and not isinstance(node.args[0], ast.Starred)
     if alike and args[0] != args[1] and name != "isinstance":
         yield "swapped", node, f"{name}({', '.join([args[1], args[0], *args[2:], *named])})"
-    for place in range(len(named)):
-        if named[place].startswith("strict="):
+    for row in range(len(named)):
+        if named[row].startswith("strict="):
             continue
-        yield "dropped", node, f"{name}({', '.join([*args, *named[:place], *named[place + 1 :]])})"
+        yield "dropped", node, f"{name}({', '.join([*args, *named[:row], *named[row + 1 :]])})"
 
 
 def drawn(tree: Path, seed: int, count: int) -> list[Mutant]:

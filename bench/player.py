@@ -41,7 +41,7 @@ async def measured(page: Page | FirefoxPage, url: str, truth: ClockTruth, seeks:
     await page.open(url)
     sought = await seek_all(page, seeks, truth.turn)
     row: dict[str, Any] = {"seeks": len(sought), "right": sum(one.right(truth) for one in sought)}
-    row["video below"] = sum(one.below == truth.numbers[one.place] for one in sought)
+    row["video below"] = sum(one.below == truth.numbers[one.position] for one in sought)
     for rate in RATES:
         last = len(truth.pts) - 2
         played = await play_all(page, rate, 0, min(last, _SLOW_PICTURES) if rate < 1 else last, truth.turn)
@@ -71,8 +71,8 @@ async def run(program: str, folder: Path, seeks: int, seed: int, pictures: int) 
                 library.playback(path.name)
                 truth = truth_of(path, library.index(path.name).pts.tolist(), kinds[kind][1].rotation)
                 share = -(-seeks // len(files))
-                places = [0, len(truth.pts) - 1, *(draw.randrange(len(truth.pts)) for _ in range(share - 2))]
-                rows[kind] = await measured(page, f"{address}/player/{k}", truth, places)
+                indices = [0, len(truth.pts) - 1, *(draw.randrange(len(truth.pts)) for _ in range(share - 2))]
+                rows[kind] = await measured(page, f"{address}/player/{k}", truth, indices)
     return rows
 
 

@@ -71,16 +71,16 @@ def make_store(folder: Path, items: int, systems: int, words: int) -> Store:
         right = (rng.random(items) < 0.4 + 0.02 * number).tolist()
         times, lots = rng.uniform(0.5, 9, items).tolist(), rng.integers(0, 99, (items, words)).tolist()
         rows = []
-        for place, item in enumerate(made):
-            letter = LETTERS[(place + (not right[place])) % 4]
+        for row, item in enumerate(made):
+            letter = LETTERS[(row + (not right[row])) % 4]
             answer = Answer(
                 item_id=item.id,
-                text=f"{sentence(lots[place])} {letter}".strip(),
+                text=f"{sentence(lots[row])} {letter}".strip(),
                 parsed=letter,
-                timing=Timing(model_s=times[place]),
-                usage=Usage(requests=1, input_tokens=2300 + place % 90, output_tokens=words + 1),
+                timing=Timing(model_s=times[row]),
+                usage=Usage(requests=1, input_tokens=2300 + row % 90, output_tokens=words + 1),
             )
-            rows.append((answer, [Score(item_id=item.id, metric="accuracy", value=float(right[place]))]))
+            rows.append((answer, [Score(item_id=item.id, metric="accuracy", value=float(right[row]))]))
         for start in range(0, items, 5000):
             store.write(run, rows[start : start + 5000])
     return store

@@ -314,7 +314,7 @@ def compared(url: str, folder: Path, data: Path, took: float) -> dict[str, Any]:
 
 
 @contextmanager
-def places(*, sqlite: bool) -> Iterator[Any]:
+def locations(*, sqlite: bool) -> Iterator[Any]:
     """Gives the address of a new, empty store, as often as it is called."""
     with tempfile.TemporaryDirectory(prefix="proctor-scale-") as folder:
         if sqlite:
@@ -348,7 +348,7 @@ def main() -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table")
     given = parser.parse_args()
     found: dict[str, Any] = {}
-    with places(sqlite=given.sqlite) as new, tempfile.TemporaryDirectory() as folder:
+    with locations(sqlite=given.sqlite) as new, tempfile.TemporaryDirectory() as folder:
         if given.kills:
             found["kills"] = with_kills(new("kills"), Path(folder), given.items, given.workers, given.every)
         elif given.ray:

@@ -341,7 +341,7 @@ def _erratic_ranks_hold(rng: np.random.Generator, n_videos: int) -> tuple[bool, 
     first, second, _ = _erratic(rng, videos, n_videos, 0.05, made_up_for=True)
     ranked = rank_systems(np.stack([first, second]).astype(float), ["0", "1"], videos, plan=Resampling(draws=200))
     held = all((one.rank_low, one.rank_high) == (1, 2) for one in ranked)
-    return held, float(np.mean([(one.place_low, one.place_high) == (1, 2) for one in ranked]))
+    return held, float(np.mean([(one.resampled_rank_low, one.resampled_rank_high) == (1, 2) for one in ranked]))
 
 
 def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> tuple[bool, float]:
@@ -357,7 +357,10 @@ def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> 
     intervals = [(one.name, one.rank_low, one.rank_high) for one in ranked]
     intervals += [(one.name, one.rank_low, one.rank_high) for one in board.systems]
     held = all((low or 0) <= best[name] and worst[name] <= (high or 0) for name, low, high in intervals)
-    inside = [(one.place_low or 0) <= best[one.name] and worst[one.name] <= (one.place_high or 0) for one in ranked]
+    inside = [
+        (one.resampled_rank_low or 0) <= best[one.name] and worst[one.name] <= (one.resampled_rank_high or 0)
+        for one in ranked
+    ]
     return held, float(np.mean(inside))
 
 

@@ -230,13 +230,13 @@ def run_storm(folder: Path, options: argparse.Namespace) -> None:
     """Prints what was measured; exit code 1 where it is not as wanted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    place, cookies, fitting = prepare_storm(folder, options.people, options.hostile)
+    location, cookies, fitting = prepare_storm(folder, options.people, options.hostile)
     cert, key = certificate(folder)
     tls = ("--same-user", "--tls-cert", str(cert), "--tls-key", str(key))
-    server, storm = Server(place, None, *tls, files=options.descriptors), Storm()
+    server, storm = Server(location, None, *tls, files=options.descriptors), Storm()
     server.start()
     before, begun = server.cpu_s(), time.monotonic()
-    asyncio.run(storm_over(storm, server, place, cookies, fitting, options))
+    asyncio.run(storm_over(storm, server, location, cookies, fitting, options))
     cpu, own, seconds = server.cpu_s() - before, time.process_time(), time.monotonic() - begun
     log = server.stop()
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

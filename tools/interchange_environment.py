@@ -23,8 +23,8 @@ def make(folder: Path) -> None:
         *map(str, sorted(ROOT.glob("packages/*/src"))),
         *(path for path in sys.path if path.endswith("site-packages")),
     ]
-    (place,) = folder.glob("lib/python3*/site-packages")
-    (place / "10_proctor.pth").write_text("".join(f"{path}\n" for path in below), encoding="utf-8")
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "10_proctor.pth").write_text("".join(f"{path}\n" for path in below), encoding="utf-8")
     python = str(folder / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--ignore-requires-python", "--requirement", str(PINS)], check=True)  # noqa: S603 - our own words

@@ -64,4 +64,4 @@ def test_the_index_lists_each_record_by_its_title_with_a_question() -> None:
 
 def test_every_record_that_is_mentioned_is_there() -> None:
     names = {record.name for record in RECORDS} | {record.name[:4] for record in RECORDS}
-    assert [f"{place}: decision {name}" for place, name in mentions() if name not in names] == []
+    assert [f"{location}: decision {name}" for location, name in mentions() if name not in names] == []

@@ -131,8 +131,8 @@ def test_every_command_is_shown_in_use(path: tuple[str, ...], command: Any) -> N
         assert one.help, f"{words}: {one.name} has no help"
 
 
-@pytest.mark.parametrize(("place", "line"), list(documented()))
-def test_commands_in_pages_are_understood(place: str, line: str) -> None:
+@pytest.mark.parametrize(("location", "line"), list(documented()))
+def test_commands_in_pages_are_understood(location: str, line: str) -> None:
     parsed(line)
 
 

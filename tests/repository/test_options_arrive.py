@@ -564,23 +564,23 @@ def recorded(way: Way, words: list[str], monkeypatch: pytest.MonkeyPatch) -> lis
     stands_in = MagicMock()
     stands_in.is_still.return_value = False
     functions = way.functions.split()
-    for place in functions:
-        module, _, name = place.partition(":")
+    for function in functions:
+        module, _, name = function.partition(":")
         owner: Any = importlib.import_module(module if module.startswith("proctor_") else f"proctor.{module}")
         *owners, name = name.split(".")
         for each in owners:
             owner = getattr(owner, each)
         signature = inspect.signature(getattr(owner, name))
 
-        def called(*given: Any, _signature: Any = signature, _place: str = place, **more: Any) -> Any:
+        def called(*given: Any, _signature: Any = signature, _function: str = function, **more: Any) -> Any:
             bound = _signature.bind(*given, **more).arguments
             for key, value in bound.items():
                 gathered = _signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD
                 pairs.extend([] if gathered or value is stands_in else [(key, value)])
                 pairs.extend(value.items() if isinstance(value, Mapping) else ())
-            if _place == functions[-1]:
+            if _function == functions[-1]:
                 raise ReachedError
-            return bound["benchmark"] if _place == "shell:name_in" else RETURNED.get(_place, stands_in)
+            return bound["benchmark"] if _function == "shell:name_in" else RETURNED.get(_function, stands_in)
 
         monkeypatch.setattr(owner, name, called)
     with pytest.raises(ReachedError):
@@ -595,14 +595,14 @@ def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch) 
     words, wanted = value_of(kind_of(way, one.name), one)
     needed = way.needed.split()
     if one.param_type_name == "argument":
-        places = [each.name for each in command_of(way.command).params if each.param_type_name == "argument"]
-        place = places.index(one.name)
-        needed[place : place + 1] = words
+        rows = [each.name for each in command_of(way.command).params if each.param_type_name == "argument"]
+        row = rows.index(one.name)
+        needed[row : row + 1] = words
     else:
         spelled = max(one.opts, key=len)
         if spelled in needed:  # it is needed: another value
-            place = needed.index(spelled)
-            needed[place : place + (1 if wanted is True else 2)] = []
+            row = needed.index(spelled)
+            needed[row : row + (1 if wanted is True else 2)] = []
         needed += [spelled] if wanted is True else [part for word in words for part in (spelled, word)]
     pairs = recorded(way, needed, monkeypatch)
     name = way.named.get(one.name, one.name)

@@ -60,7 +60,7 @@ _SHORT = {
 class Named(NamedTuple):
     """A pattern, where it is, and how it is used: the most expensive of the ways."""
 
-    place: str
+    position: str
     pattern: re.Pattern[str]
     used: str
 
@@ -132,7 +132,7 @@ def _widest(methods: set[str]) -> str:
 
 
 ALL = [*{(one.pattern, one.used): one for one in _patterns()}.values()]
-UNBOUNDED = [one for one in ALL if one.place not in _SHORT and has_unbounded_repeat(Matcher(one.pattern).tree)]
+UNBOUNDED = [one for one in ALL if one.position not in _SHORT and has_unbounded_repeat(Matcher(one.pattern).tree)]
 
 
 @pytest.fixture(autouse=True)
@@ -161,22 +161,22 @@ def _slow_on(named: Named) -> list[tuple[str, int, int]]:
     return [(text, few, many) for text, few, many in counted if many > _TWICE * few]
 
 
-@pytest.mark.parametrize("named", UNBOUNDED, ids=lambda named: named.place)
+@pytest.mark.parametrize("named", UNBOUNDED, ids=lambda named: named.position)
 def test_a_pattern_takes_linear_time(named: Named) -> None:
     assert not _slow_on(named)
 
 
 def test_patterns_are_found() -> None:
     """In the modules, in tuples, beside replacements, where they are used, and with the labels of a question."""
-    places = {named.place for named in ALL}
+    positions = {named.position for named in ALL}
     assert {
         "core.formats.reply._ANY",
         "core.formats.markup._MARKUP[3]",
         "OrderReader._token",
         "OrderReader._nth[1]",
-    } <= places
-    assert any(place.startswith("core.formats.choice:") for place in places)
-    assert _SHORT.keys() <= places
+    } <= positions
+    assert any(position.startswith("core.formats.choice:") for position in positions)
+    assert _SHORT.keys() <= positions
     assert {named.used for named in ALL} == {_WHOLE, _AT_START, _ANYWHERE}
 
 
@@ -215,7 +215,7 @@ REPLIES = (
 )
 
 
-@pytest.mark.parametrize("named", ALL, ids=lambda named: named.place)
+@pytest.mark.parametrize("named", ALL, ids=lambda named: named.position)
 def test_the_matcher_finds_what_re_finds(named: Named) -> None:
     matcher = Matcher(named.pattern)
     for text in REPLIES:

@@ -1,7 +1,7 @@
 """The field's own words, one per thing, in names of code and in what is stored.
 
 A judge's cached reply is a judgement (votes are those of people, of a panel, or of an ensemble), what a scorer gives is a
-score (a mark is drawn, or stands in a text), and a store's keys say so.
+score (a mark is drawn, or stands in a text), and a store's keys say so. A name says rank, row, slot, position or location.
 """
 
 from __future__ import annotations
@@ -73,18 +73,20 @@ def words_in(name: str) -> set[str]:
 def test_names_of_code_use_the_words_of_the_field(room: str) -> None:
     found = set()
     files = {source_name(file): file for file in modules().values()}
-    for place, file in files.items():
-        if not place.startswith(f"{room}/"):
+    for name_of_file, file in files.items():
+        if not name_of_file.startswith(f"{room}/"):
             continue
-        own = set().union(*(words for where, words in OWN.items() if place == where))
-        found |= {f"{place}: {name}" for name in names_in(file) if words_in(name) & (OLD.keys() - own - {"told"})}
+        own = set().union(*(words for where, words in OWN.items() if name_of_file == where))
+        found |= {
+            f"{name_of_file}: {name}" for name in names_in(file) if words_in(name) & (OLD.keys() - own - {"told"})
+        }
     assert sorted(found) == [], f"better: {OLD}"
 
 
-@pytest.mark.parametrize("place", OWN)
-def test_no_allowance_is_left_over(place: str) -> None:
-    used = set().union(*(words_in(name) for name in names_in(source_file(place))))
-    assert OWN[place] - used == set()
+@pytest.mark.parametrize("name", OWN)
+def test_no_allowance_is_left_over(name: str) -> None:
+    used = set().union(*map(words_in, names_in(source_file(name))))
+    assert OWN[name] - used == set()
 
 
 def test_an_old_word_in_a_name_is_seen(tmp_path: Path) -> None:
@@ -93,10 +95,64 @@ def test_an_old_word_in_a_name_is_seen(tmp_path: Path) -> None:
     assert [words_in(name) & OLD.keys() for name in names_in(file)] == [{"votes"}, {"unmarked"}]
 
 
+PLACE = {"place", "places", "placed", "unplaced"}
+"""Words that don't say what is meant: a rank (of a system), a row, a slot (to fill), a position (in an order or a picture), or
+a location (of a file, or in one)."""
+OTHERS = {"decimal_max_places", "score_decimal_places"}
+"""Keys of pydantic's errors and of Grand Challenge's settings."""
+KEY_NAMED_PLACE = re.compile(r"place[sd]?|(\w+_)?place[sd]?(_\w+)?")
+
+
+def texts_in(file: Path) -> Iterator[str]:
+    """The keys of dictionaries, and what is taken by a key."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        keys: list[ast.expr | None] = [*node.keys] if isinstance(node, ast.Dict) else []
+        keys += [node.slice] if isinstance(node, ast.Subscript) else []
+        yield from (key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+
+
+def all_names_in(file: Path) -> Iterator[str]:
+    yield from names_in(file)
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg:
+            yield node.arg
+
+
+def named_place(file: Path) -> list[str]:
+    keys = [text for text in texts_in(file) if KEY_NAMED_PLACE.fullmatch(text)]
+    names = {*all_names_in(file), *keys} - OTHERS
+    return sorted(name for name in names if words_in(name) & PLACE)
+
+
+def test_a_name_or_key_says_rank_row_slot_position_or_location() -> None:
+    found = {source_name(file): named_place(file) for file in modules().values()}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "def f(place): ...",
+        "_places = 1",
+        "class PlacedBox: ...",
+        "f(place_low=1)",
+        "x.place",
+        "{'place': 1}",
+        "row['place_low']",
+    ],
+)
+def test_a_name_or_key_with_place_is_seen(tmp_path: Path, fault: str) -> None:
+    file = tmp_path / "some.py"
+    file.write_text(fault + "\nreplace(placeholder={'replaced': 1})\n")
+    assert len(named_place(file)) == 1
+
+
 @pytest.mark.parametrize(
     "tables", [store_tables, web.metadata, challenges.metadata], ids=["store", "web", "challenges"]
 )
 def test_stored_keys_use_the_words_of_the_field(tables: sa.MetaData) -> None:
     keys = {f"{table.name}.{column.name}" for table in tables.tables.values() for column in table.columns}
     assert len(keys) > 20
-    assert sorted(key for key in keys if words_in(key.replace(".", "_")) & OLD.keys()) == []
+    assert sorted(key for key in keys if words_in(key.replace(".", "_")) & (OLD.keys() | PLACE)) == []

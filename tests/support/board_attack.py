@@ -101,8 +101,8 @@ class Attack:
         files = [first]
         for part in parts:
             other = list(first)
-            for place in part.tolist():
-                other[place] = (first[place] + 1) % int(self.options[place])
+            for row in part.tolist():
+                other[row] = (first[row] + 1) % int(self.options[row])
             files.append(other)
         return files[: results - 1]
 

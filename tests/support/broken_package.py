@@ -88,8 +88,8 @@ def offering(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
         installed.mkdir(exist_ok=True)
         (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: brk\nVersion: 1\n", encoding="utf-8")
         groups: dict[str, str] = {}
-        for place, value in points.items():
-            group, _, name = place.partition(".")
+        for row, value in points.items():
+            group, _, name = row.partition(".")
             groups[group] = groups.get(group, f"[proctor.{group}]\n") + f"{name} = {value}\n"
         (installed / "entry_points.txt").write_text("\n".join(groups.values()), encoding="utf-8")
 

@@ -83,8 +83,8 @@ class Page:
         comes."""
         for name, value in fields.items():
             kind = "checked" if isinstance(value, bool) else "value"
-            place = f"document.querySelector({json.dumps(form)}).elements[{json.dumps(name)}]"
-            await self.evaluate(f"{place}.{kind} = {json.dumps(value)}")
+            location = f"document.querySelector({json.dumps(form)}).elements[{json.dumps(name)}]"
+            await self.evaluate(f"{location}.{kind} = {json.dumps(value)}")
         for name, file in (files or {}).items():
             root = (await self.call("DOM.getDocument"))["root"]["nodeId"]
             selector = f'{form} [name="{name}"]'

@@ -115,14 +115,14 @@ def in_sample_entry(raw: bytes, box: bytes) -> bytes:
     """An MP4 whose header comes last, with a further box in the first track's sample entry."""
     out, at = bytearray(raw), 0
     names = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd")
-    places = []
+    rows = []
     for name in names:
         at = raw.index(name, at) - 4
-        places.append(at)
-    places.append(at + 16)
-    for place in places:
-        out[place : place + 4] = struct.pack(">I", int.from_bytes(raw[place : place + 4]) + len(box))
-    end = places[-1] + int.from_bytes(raw[places[-1] : places[-1] + 4])
+        rows.append(at)
+    rows.append(at + 16)
+    for row in rows:
+        out[row : row + 4] = struct.pack(">I", int.from_bytes(raw[row : row + 4]) + len(box))
+    end = rows[-1] + int.from_bytes(raw[rows[-1] : rows[-1] + 4])
     return bytes(out[:end]) + box + bytes(out[end:])
 
 
@@ -133,12 +133,12 @@ def _in_video_element(raw: bytes, told: bytes) -> bytes:
     out, parents = bytearray(raw), [inner[0x1654AE6B]]
     for name in (0xAE, 0xE0):
         parents.append(next(one[1:] for one in _elements(raw, *parents[-1][1:]) if one[0] == name))
-    for place, start, end in parents:
-        _restate(out, place, start, end - start + len(told))
+    for row, start, end in parents:
+        _restate(out, row, start, end - start + len(told))
     end = parents[-1][2]
     out[end:end] = told
-    place, start, stop = inner[0xEC]
-    _restate(out, place, start, stop - start - len(told))
+    row, start, stop = inner[0xEC]
+    _restate(out, row, start, stop - start - len(told))
     del out[start : start + len(told)]
     return bytes(out)
 
@@ -148,15 +148,15 @@ def _elements(raw: bytes, start: int, end: int) -> list[tuple[int, int, int, int
     found = []
     while start < end:
         name_size = 9 - raw[start].bit_length()
-        place = start + name_size
-        size = 9 - raw[place].bit_length()
-        length = int.from_bytes(raw[place : place + size]) & ((1 << 7 * size) - 1)
-        found.append((int.from_bytes(raw[start:place]), place, place + size, place + size + length))
+        row = start + name_size
+        size = 9 - raw[row].bit_length()
+        length = int.from_bytes(raw[row : row + size]) & ((1 << 7 * size) - 1)
+        found.append((int.from_bytes(raw[start:row]), row, row + size, row + size + length))
         start = found[-1][3]
     return found
 
 
-def _restate(out: bytearray, place: int, start: int, length: int) -> None:
-    size = start - place
+def _restate(out: bytearray, row: int, start: int, length: int) -> None:
+    size = start - row
     assert length < (1 << 7 * size) - 1
-    out[place:start] = (length | 1 << 7 * size).to_bytes(size)
+    out[row:start] = (length | 1 << 7 * size).to_bytes(size)

@@ -15,19 +15,19 @@ def drawn(seed: int, name: str, seconds: float = 60.0, procedure: str = "") -> t
     classes = {event.instance: event.class_name for event in script.events}
     sightings = []
     for second in range(int(seconds)):
-        for placed in scene.at(float(second)).objects:
-            if not (0 < placed.x < WIDTH and 0 < placed.y < HEIGHT):
+        for kept_rows in scene.at(float(second)).objects:
+            if not (0 < kept_rows.x < WIDTH and 0 < kept_rows.y < HEIGHT):
                 continue
             covered = any(
-                event.kind == "hidden" and event.instance == placed.instance and event.start <= second < event.end
+                event.kind == "hidden" and event.instance == kept_rows.instance and event.start <= second < event.end
                 for event in script.events
             )
-            box = AnnotatedBox(x=placed.x - SIDE / 2, y=placed.y - SIDE / 2, width=SIDE, height=SIDE)
+            box = AnnotatedBox(x=kept_rows.x - SIDE / 2, y=kept_rows.y - SIDE / 2, width=SIDE, height=SIDE)
             sightings.append(
                 Sighting(
                     second=second,
-                    instance=placed.instance,
-                    class_name=classes[placed.instance],
+                    instance=kept_rows.instance,
+                    class_name=classes[kept_rows.instance],
                     box=None if covered else box,
                 )
             )

@@ -323,10 +323,10 @@ class FaultyServer:
         if len(self.requests) < self._keep:
             self.requests.append(request)
         fault = request.fault
-        place = self.count
+        row = self.count
         if self.latency_s:
             await self._pause(self.latency_s)
-        while place > self.holds_after and not self._stopping:  # noqa: ASYNC110 (told from another thread)
+        while row > self.holds_after and not self._stopping:  # noqa: ASYNC110 (told from another thread)
             await asyncio.sleep(0.005)
         if fault in _STATUS:
             return self._refuse(fault, http)

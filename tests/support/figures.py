@@ -28,7 +28,7 @@ def pose(*people: Joints, width: int = 800, height: int = 500, marked: Mapping[s
 
 def without(joints: Joints, names: Iterable[str]) -> Joints:
     """Less those whose names end so."""
-    return {name: place for name, place in joints.items() if not name.endswith(tuple(names))}
+    return {name: location for name, location in joints.items() if not name.endswith(tuple(names))}
 
 
 def manikin(shoulders: float = 314.0, y: float = 380.0) -> Joints:

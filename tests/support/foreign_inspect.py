@@ -260,9 +260,9 @@ def written(folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1])
+    location = Path(sys.argv[1])
     if more := {"shuffled": shuffled, "ended": ended, "written": written}.get(" ".join(sys.argv[2:])):
-        sys.stdout.write(json.dumps(more(place)) + "\n")
+        sys.stdout.write(json.dumps(more(location)) + "\n")
     else:
-        evaluate(place)
-        sys.stdout.write(json.dumps({"read": read(place), "write": write(place)}) + "\n")
+        evaluate(location)
+        sys.stdout.write(json.dumps({"read": read(location), "write": write(location)}) + "\n")

@@ -62,5 +62,5 @@ def read(folder: Path, task: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    step, place = sys.argv[1], Path(sys.argv[2])
-    sys.stdout.write(json.dumps(write(place) if step == "write" else read(place, sys.argv[3])) + "\n")
+    step, row = sys.argv[1], Path(sys.argv[2])
+    sys.stdout.write(json.dumps(write(row) if step == "write" else read(row, sys.argv[3])) + "\n")

@@ -14,7 +14,7 @@ import proctor
 from tests.support.lamp_benchmark import lamps
 
 
-def by_inspect(folder: Path, place: Path) -> dict[str, Any]:
+def by_inspect(folder: Path, location: Path) -> dict[str, Any]:
     """Replies of a model that says "yes" to all, scored by the task's own scorer; and the log, read by Proctor."""
     from inspect_ai import eval as run_eval
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -26,10 +26,10 @@ def by_inspect(folder: Path, place: Path) -> dict[str, Any]:
         )  # else it is counted by a file of the net
     model = get_model("mockllm/model", custom_outputs=replies)
     os.chdir(folder)
-    (log,) = run_eval("task.py", model=model, log_dir=str(place / "logs"), display="none")
+    (log,) = run_eval("task.py", model=model, log_dir=str(location / "logs"), display="none")
     assert log.results is not None, log.error.message if log.error else log.status
     (score,) = log.results.scores
-    made = proctor.import_answers(lamps(), log.location, store=place / "inspect.db", condition="text-only")
+    made = proctor.import_answers(lamps(), log.location, store=location / "inspect.db", condition="text-only")
     table = made.results().to_pandas()
     ours = table[(table.metric == "accuracy") & (table.scorer == "code")]["value"].iloc[0]
     assert log.samples is not None
@@ -64,7 +64,7 @@ class _Server(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def by_server(folder: Path, media: Path, place: Path) -> dict[str, Any]:
+def by_server(folder: Path, media: Path, location: Path) -> dict[str, Any]:
     """What a server that takes no video was sent, by the command that the task's first lines name."""
     from inspect_ai import eval as run_eval
     from inspect_ai.model import get_model
@@ -82,7 +82,7 @@ def by_server(folder: Path, media: Path, place: Path) -> dict[str, Any]:
             "task.py",
             model=model,
             task_args={"media": str(media), "frames": frames},
-            log_dir=str(place / "logs"),
+            log_dir=str(location / "logs"),
             display="none",
             fail_on_error=False,
             max_connections=1,

@@ -76,8 +76,8 @@ def _flip(content: bytes, draw: random.Random) -> bytes:
 
 
 def _insert(content: bytes, draw: random.Random) -> bytes:
-    place = draw.randrange(len(content) + 1)
-    return content[:place] + draw.choice(_VALUES) + content[place:]
+    row = draw.randrange(len(content) + 1)
+    return content[:row] + draw.choice(_VALUES) + content[row:]
 
 
 def _drop(content: bytes, draw: random.Random) -> bytes:
@@ -177,8 +177,8 @@ def _clinicalskillqa(folder: Path) -> list[Path]:
     orders = [["B", "A", "D", "C"], ["A", "B", "C", "D"]]
     for number, _ in enumerate(orders):
         (folder / f"i{number}").mkdir()
-        for place, label in enumerate("ABCD"):
-            Image.new("RGB", (16, 12), (40 * place, 30 * number, 9)).save(folder / f"i{number}" / f"{label}.jpg")
+        for row, label in enumerate("ABCD"):
+            Image.new("RGB", (16, 12), (40 * row, 30 * number, 9)).save(folder / f"i{number}" / f"{label}.jpg")
     keys: list[dict[str, object]] = [
         {"id": f"i{n}", "order": order, "rationale": "It is so.", "video": "v", "scenario": "CPR"}
         for n, order in enumerate(orders)

@@ -159,8 +159,8 @@ POOLS = (
 
 def _choice_of(options: tuple[str, ...]) -> Callable[[random.Random], Drawn]:
     def draw(rng: random.Random) -> Drawn:
-        place = rng.randrange(len(options))
-        letter, text = "ABCD"[place], options[place]
+        row = rng.randrange(len(options))
+        letter, text = "ABCD"[row], options[row]
         said = [
             letter,
             f"({letter})",

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-PLACE = os.environ["PROCTOR_SOCKET"]
+POSITION = os.environ["PROCTOR_SOCKET"]
 CANARY = re.compile(rb"CANARY-[0-9a-f]{32}")
 ATTACKS: dict[str, Callable[..., Any]] = {}
 KEPT: list[Any] = []
@@ -350,15 +350,15 @@ def end(question: dict[str, Any], code: str) -> str:
 @attack
 def replace_socket(question: dict[str, Any], kind: str, target: str) -> str:
     """Something else where the socket was: the next question finds it."""
-    os.unlink(PLACE)
+    os.unlink(POSITION)
     if kind == "link":
-        os.symlink(target, PLACE)
+        os.symlink(target, POSITION)
     elif kind == "pipe":
-        os.mkfifo(PLACE)
+        os.mkfifo(POSITION)
     elif kind == "folder":
-        os.mkdir(PLACE)
+        os.mkdir(POSITION)
     else:
-        Path(PLACE).write_bytes(b"x")
+        Path(POSITION).write_bytes(b"x")
     return "yes"
 
 
@@ -412,8 +412,8 @@ def replies(kind: str) -> Iterator[bytes]:
 
 def serve() -> None:
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(PLACE)
-    os.chmod(PLACE, 0o666)
+    listener.bind(POSITION)
+    os.chmod(POSITION, 0o666)
     listener.listen(5)
     while True:
         connection = listener.accept()[0]

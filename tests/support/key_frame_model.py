@@ -35,7 +35,7 @@ class Instances:
 
     benchmark: Benchmark
     library: MediaLibrary
-    places: Mapping[str, int]
+    positions: Mapping[str, int]
 
     @property
     def items(self) -> list[Item]:
@@ -76,7 +76,7 @@ def made_instances(
     build_instances(source / "videos", folder / "task", plan, cache=folder / "cache")
     benchmark = READER.load(folder / "task")
     library = MediaLibrary(benchmark.media_root, cache_dir=folder / "cache")
-    places: dict[str, int] = {}
+    locations: dict[str, int] = {}
     items = []
     for item in benchmark.items:
         assert item.reference is not None
@@ -84,11 +84,11 @@ def made_instances(
         assert isinstance(order, list)
         seen = asyncio.run(view(item, "video", library).frames())
         own = {hashlib.sha256(frame.jpeg).hexdigest(): order.index(frame.label) for frame in seen}
-        if own.keys().isdisjoint(places):  # a moment may be in two instances, at different places
-            places |= own
+        if own.keys().isdisjoint(locations):  # a moment may be in two instances, at different places
+            locations |= own
             items.append(item)
     assert {item.tags["frames"] for item in items} == set(frames)
-    return Instances(replace(benchmark, items=tuple(items)), library, places)
+    return Instances(replace(benchmark, items=tuple(items)), library, locations)
 
 
 def sent(request: Request) -> Sent:
@@ -110,16 +110,16 @@ def sent(request: Request) -> Sent:
 
 @dataclass
 class KeyFrameModel:
-    """The script: `places` is the truth.
+    """The script: `positions` is the truth.
 
     `order` changes what it says in an order (the good model leaves it), `step` the step that it sees at a place,
     `earlier` which of two it names, `certain` whether it is sure. `reply` overrules everything for a form.
     """
 
-    places: Mapping[str, int]
+    positions: Mapping[str, int]
     workflow: Workflow = field(default_factory=lambda: built_in("cpr"))
     order: Callable[[list[str]], list[str]] = lambda order: order
-    step: Callable[[int], str | None] = lambda place: STEPS[place]
+    step: Callable[[int], str | None] = lambda position: STEPS[position]
     earlier: Callable[[str, str], str] = lambda earlier, _: earlier
     certain: bool = True
     reply: Mapping[str, Any] = field(default_factory=dict)
@@ -146,11 +146,11 @@ class KeyFrameModel:
                 "earlier": self.earlier(labels[0], labels[1]),
                 "certain": self.certain,
             }
-        return self._frame(self.step(self.places[asked.pictures[0][1]]))
+        return self._frame(self.step(self.positions[asked.pictures[0][1]]))
 
     def _in_time(self, asked: Sent) -> list[str]:
         seen = dict(asked.pictures)
-        return sorted(seen, key=lambda label: self.places[seen[label]])
+        return sorted(seen, key=lambda label: self.positions[seen[label]])
 
     def _frame(self, name: str | None) -> dict[str, Any]:
         step = self.workflow.step(name)
@@ -200,7 +200,7 @@ def run_method(
 def only(instances: Instances, frames: int) -> Instances:
     item = next(item for item in instances.items if item.tags["frames"] == frames)
     benchmark = type(instances.benchmark)(**{**vars(instances.benchmark), "items": (item,)})
-    return Instances(benchmark, instances.library, instances.places)
+    return Instances(benchmark, instances.library, instances.positions)
 
 
 def keys(instances: Instances) -> list[Any]:
@@ -213,7 +213,7 @@ class AskedModel(KeyFrameModel):
     def __call__(self, request: Request) -> str:
         asked = sent(request)
         mine = [(name, digest) for name, digest in asked.pictures if not name.startswith("Example")]
-        said = self.order(sorted((name for name, _ in mine), key=lambda name: self.places[dict(mine)[name]]))
+        said = self.order(sorted((name for name, _ in mine), key=lambda name: self.positions[dict(mine)[name]]))
         return json.dumps({"rationale": f"{said[0]} shows it first, then {said[1].lower()}.", "order": said})
 
 
@@ -223,9 +223,9 @@ def solved(folder: Path, ids: Sequence[str], start: int = 0) -> Path:
     rows = []
     for number, one in enumerate(ids):
         frames = {}
-        for place, label in enumerate("ABC"):
+        for row, label in enumerate("ABC"):
             name = f"{one}{label}.png"
-            noise = generator(start + 10 * number + place, "demonstration").integers(0, 255, (24, 32, 3), "uint8")
+            noise = generator(start + 10 * number + row, "demonstration").integers(0, 255, (24, 32, 3), "uint8")
             Image.fromarray(noise).resize((320, 240), Image.Resampling.NEAREST).save(folder / name)
             frames[label] = name
         rows.append(

@@ -43,7 +43,7 @@ class LaidText:
     text: str
     height: float
     contrast: float
-    place: tuple[float, float]
+    position: tuple[float, float]
     start: float
     end: float
 
@@ -57,7 +57,7 @@ def with_text(pictures: list[Pixels], laid: LaidText, fps: float = 2.0) -> tuple
     ImageDraw.Draw(mask).text((1, 1), laid.text, fill=255, font=font)
     share = np.asarray(mask)[:, : width - 2, None] / 255
     high, wide = share.shape[:2]
-    left, top = round(laid.place[0] * (width - wide)), round(laid.place[1] * (height - high))
+    left, top = round(laid.position[0] * (width - wide)), round(laid.position[1] * (height - high))
     shown = list(pictures)
     level: float | None = None
     for k in range(round(laid.start * fps), min(len(pictures), round(laid.end * fps))):

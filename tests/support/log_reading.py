@@ -154,7 +154,7 @@ CLOCK = r"(\d\d:\d\d:\d\d)"
 A, T = r"an? ([a-z ]+?)", CLOCK
 ONE = rf"the ([a-z ]+) that was brought into the patient at {CLOCK}"
 
-PLACED = {
+POSITIONED = {
     "one-where": rf"In which part of the picture, at {T}, is {ONE}\?.*",
     "last-place": r"An? ([a-z ]+) is still inside the patient and out of view\. In which part of the picture .*",
     "cell": rf"Divide the picture .*column\) is the middle of the ([a-z ]+) at {T}\?.*",
@@ -263,10 +263,10 @@ def disagreements(
         video = request.videoID.removesuffix(".mp4")
         log = Log(events[video], request.end_time, request.start_time)
         question = plain(request)
-        placed = [(name, hit) for name, text in PLACED.items() if (hit := re.fullmatch(text, question))]
-        if placed:
-            ((rule, where),) = placed
-            agrees = at_its_place(boxes[video], log, where, rule, reference.answer)
+        kept_rows = [(name, hit) for name, text in POSITIONED.items() if (hit := re.fullmatch(text, question))]
+        if kept_rows:
+            ((rule, where),) = kept_rows
+            agrees = at_its_position(boxes[video], log, where, rule, reference.answer)
         else:
             hits = [(name, hit) for name, (text, _) in READINGS.items() if (hit := re.fullmatch(text, question))]
             ((rule, match),) = hits
@@ -277,7 +277,7 @@ def disagreements(
     return wrong, read
 
 
-def at_its_place(annotation: Annotation, log: Log, match: re.Match[str], rule: str, answer: str) -> bool:
+def at_its_position(annotation: Annotation, log: Log, match: re.Match[str], rule: str, answer: str) -> bool:
     """Whether the box of the instance that is meant lies where the reference says."""
     drawn = [one for one in annotation.model_dump(mode="json")["sightings"] if one["box"]]
     if rule == "one-where":

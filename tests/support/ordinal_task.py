@@ -34,10 +34,10 @@ def rated_prompts(count: int, *, answers: int = 2, seed: int = 0, shuffled: bool
     questions = [_QUESTIONS[int(at)] for at in draw.integers(len(_QUESTIONS), size=count)]
     return [
         RatedPrompt(
-            Query("fit", (f"{questions[place // answers]}{letter}",), Choices(16), FORM),
-            Target(f"{seed}/{place // answers}", {"fit": _ratings(grade)}),
+            Query("fit", (f"{questions[row // answers]}{letter}",), Choices(16), FORM),
+            Target(f"{seed}/{row // answers}", {"fit": _ratings(grade)}),
         )
-        for place, (letter, grade) in enumerate(zip(letters, graded, strict=True))
+        for row, (letter, grade) in enumerate(zip(letters, graded, strict=True))
     ]
 
 
@@ -62,15 +62,15 @@ def read(_: RatedPrompt, text: str) -> SampledReply:
 
 def parity_items(prompts: Sequence[RatedPrompt]) -> list[ParityItem]:
     """The prompts as items of the parity gate."""
-    return [ParityItem.of(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
+    return [ParityItem.of(f"i{row}", one.query, ("fit",), (LEVELS,)) for row, one in enumerate(prompts)]
 
 
 def rated_cases(prompts: Sequence[RatedPrompt]) -> list[RatedCase]:
     """The same as rated answers; a judge whose prompt is `PROMPT` is asked the same about them."""
     found = []
-    for place, one in enumerate(prompts):
+    for row, one in enumerate(prompts):
         case = Case(
-            id=f"{one.target.cluster}#{place}",
+            id=f"{one.target.cluster}#{row}",
             encounter=one.target.cluster,
             dataset="ordinal",
             language="en",

@@ -46,21 +46,21 @@ class Matcher:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The spans of all matches, as `finditer` has them."""
         found: list[tuple[int, int]] = []
-        place = 0
-        while place <= len(text):
-            end = self._at(text, place, whole=False, empty=not found or found[-1] != (place, place))
+        row = 0
+        while row <= len(text):
+            end = self._at(text, row, whole=False, empty=not found or found[-1] != (row, row))
             if end >= 0:
-                found.append((place, end))
-            place = end if end >= 0 else place + 1
+                found.append((row, end))
+            row = end if end >= 0 else row + 1
         return found
 
-    def _at(self, text: str, place: int, whole: bool, *, empty: bool = True) -> int:
+    def _at(self, text: str, row: int, whole: bool, *, empty: bool = True) -> int:
         self._text, self._groups = text, {}
 
         def ended(end: int) -> int:
-            return end if (not whole or end == len(text)) and (empty or end > place) else -1
+            return end if (not whole or end == len(text)) and (empty or end > row) else -1
 
-        return self._whole(place, ended)
+        return self._whole(row, ended)
 
     def _step(self, number: int = 1) -> None:
         self.steps += number
@@ -70,10 +70,10 @@ class Matcher:
     def _sequence(self, nodes: Any, flags: int) -> Part:
         parts = [self._part(node, flags) for node in nodes]
 
-        def run(place: int, then: Then, first: int = 0) -> int:
+        def run(row: int, then: Then, first: int = 0) -> int:
             if first == len(parts):
-                return then(place)
-            return parts[first](place, lambda end: run(end, then, first + 1))
+                return then(row)
+            return parts[first](row, lambda end: run(end, then, first + 1))
 
         return parts[0] if len(parts) == 1 else run
 
@@ -85,7 +85,7 @@ class Matcher:
             return self._repeat(kind, value, flags)
         if kind is _constants.AT:
             known = self._compiled(node, flags)
-            return lambda place, then: self._counted(then, place) if known.match(self._text, place) else -1
+            return lambda location, then: self._counted(then, location) if known.match(self._text, location) else -1
         if kind is _constants.BRANCH:
             return self._branch([self._sequence(one, flags) for one in value[1]])
         if kind is _constants.SUBPATTERN:
@@ -96,7 +96,7 @@ class Matcher:
         if kind is _constants.ATOMIC_GROUP:
             return self._atomic(self._sequence(value, flags))
         if kind is _constants.GROUPREF:
-            return lambda place, then: self._same_as(value, place, then)
+            return lambda location, then: self._same_as(value, location, then)
         raise NotImplementedError(str(kind))
 
     def _compiled(self, node: Any, flags: int) -> re.Pattern[str]:
@@ -115,24 +115,24 @@ class Matcher:
 
         return test
 
-    def _counted(self, then: Then, place: int) -> int:
+    def _counted(self, then: Then, row: int) -> int:
         self._step()
-        return then(place)
+        return then(row)
 
     def _character(self, node: Any, flags: int) -> Part:
         test = self._tests(node, flags)
 
-        def run(place: int, then: Then) -> int:
+        def run(row: int, then: Then) -> int:
             self._step()
-            return then(place + 1) if place < len(self._text) and test(self._text[place]) else -1
+            return then(row + 1) if row < len(self._text) and test(self._text[row]) else -1
 
         return run
 
     def _branch(self, ways: Sequence[Part]) -> Part:
-        def run(place: int, then: Then) -> int:
+        def run(row: int, then: Then) -> int:
             for way in ways:
                 self._step()
-                if (end := way(place, then)) >= 0:
+                if (end := way(row, then)) >= 0:
                     return end
             return -1
 
@@ -142,14 +142,14 @@ class Matcher:
         if number is None:
             return inner
 
-        def run(place: int, then: Then) -> int:
+        def run(row: int, then: Then) -> int:
             before = self._groups.get(number)
 
             def closed(end: int) -> int:
-                self._groups[number] = (place, end)
+                self._groups[number] = (row, end)
                 return then(end)
 
-            if (end := inner(place, closed)) < 0:
+            if (end := inner(row, closed)) < 0:
                 self._groups.pop(number, None)
                 if before is not None:
                     self._groups[number] = before
@@ -157,26 +157,26 @@ class Matcher:
 
         return run
 
-    def _same_as(self, number: int, place: int, then: Then) -> int:
+    def _same_as(self, number: int, row: int, then: Then) -> int:
         self._step()
         start, end = self._groups.get(number, (0, -1))
         said = self._text[start:end]
-        alike = self._text[place : place + len(said)].casefold() == said.casefold()
-        return then(place + len(said)) if end >= start and alike else -1
+        alike = self._text[row : row + len(said)].casefold() == said.casefold()
+        return then(row + len(said)) if end >= start and alike else -1
 
     def _look(self, direction: int, nodes: Any, flags: int, *, wanted: bool) -> Part:
         inner, width = self._sequence(nodes, flags), nodes.getwidth()[0] if direction < 0 else 0
 
-        def run(place: int, then: Then) -> int:
+        def run(row: int, then: Then) -> int:
             self._step()
-            found = place >= width and inner(place - width, lambda end: end) >= 0
-            return then(place) if found is wanted else -1
+            found = row >= width and inner(row - width, lambda end: end) >= 0
+            return then(row) if found is wanted else -1
 
         return run
 
     def _atomic(self, inner: Part) -> Part:
-        def run(place: int, then: Then) -> int:
-            end = inner(place, lambda end: end)
+        def run(row: int, then: Then) -> int:
+            end = inner(row, lambda end: end)
             return then(end) if end >= 0 else -1
 
         return run
@@ -194,33 +194,33 @@ class Matcher:
         return self._atomic(part) if kind is _constants.POSSESSIVE_REPEAT else part
 
     def _repeat_of_one(self, test: Callable[[str], bool], least: int, most: int, *, lazy: bool) -> Part:
-        def run(place: int, then: Then) -> int:
+        def run(row: int, then: Then) -> int:
             text, reach = self._text, 0
-            while reach < most and place + reach < len(text) and test(text[place + reach]):
+            while reach < most and row + reach < len(text) and test(text[row + reach]):
                 reach += 1
                 self._step()
             for count in range(least, reach + 1) if lazy else range(reach, least - 1, -1):
                 self._step()
-                if (end := then(place + count)) >= 0:
+                if (end := then(row + count)) >= 0:
                     return end
             return -1
 
         return run
 
     def _repeat_of_many(self, inner: Part, least: int, most: int, *, lazy: bool) -> Part:
-        def run(place: int, then: Then, count: int = 0) -> int:
+        def run(row: int, then: Then, count: int = 0) -> int:
             self._step()
 
             def again() -> int:
                 if count >= most:
                     return -1
-                return inner(place, lambda end: run(end, then, count + 1) if end > place or count < least else -1)
+                return inner(row, lambda end: run(end, then, count + 1) if end > row or count < least else -1)
 
             if count < least:
                 return again()
             if lazy:
-                return end if (end := then(place)) >= 0 else again()
-            return end if (end := again()) >= 0 else then(place)
+                return end if (end := then(row)) >= 0 else again()
+            return end if (end := again()) >= 0 else then(row)
 
         return run
 

@@ -89,14 +89,14 @@ class Sought:
     """One picture that was asked for: its place, the timestamp that the page tells, the clock in the picture that the
     page shows, and the one in the video below it, which only the browser can answer for."""
 
-    place: int
+    position: int
     pts: int
     shown: int
     below: int
 
     def right(self, truth: ClockTruth) -> bool:
         """Whether the picture asked for is shown."""
-        return self.pts == truth.pts[self.place] and self.shown == truth.numbers[self.place]
+        return self.pts == truth.pts[self.position] and self.shown == truth.numbers[self.position]
 
 
 @dataclass(frozen=True)
@@ -105,18 +105,20 @@ class Played:
     picture is by its own time when it is read just then (the same, or a later one where reading came late; where
     pictures have no time, as in Firefox, the same), and the clock in its pixels."""
 
-    place: int
+    position: int
     pts: int
     now: int
     clock: int
 
     def right(self, truth: ClockTruth) -> bool:
         """Whether pixels and media time say the same, and the callback was of this picture or one before it."""
-        return self.pts == truth.pts[self.place] and self.clock == truth.numbers[self.now] and self.place <= self.now
+        return (
+            self.pts == truth.pts[self.position] and self.clock == truth.numbers[self.now] and self.position <= self.now
+        )
 
     def off(self, truth: ClockTruth) -> int:
         """How many pictures the pixels are from the one that the callback told of; above 0 where they are later."""
-        return self.clock - truth.numbers[self.place]
+        return self.clock - truth.numbers[self.position]
 
 
 def truth_of(path: Path, pts: Sequence[int], turn: int = 0) -> ClockTruth:
@@ -132,15 +134,15 @@ class CanEvaluate(Protocol):
     async def evaluate(self, expression: str) -> Any: ...
 
 
-async def seek_all(page: CanEvaluate, places: Sequence[int], turn: int) -> list[Sought]:
+async def seek_all(page: CanEvaluate, rows: Sequence[int], turn: int) -> list[Sought]:
     """Asks the open page's player for each of these pictures, and reads the JPEG and the video below it."""
     await page.evaluate(READ_CLOCK)
-    told = await page.evaluate(f"sought({json.dumps(list(places))}, {turn})")
-    return [Sought(place, int(pts), over, under) for place, pts, over, under in told]
+    told = await page.evaluate(f"sought({json.dumps(list(rows))}, {turn})")
+    return [Sought(row, int(pts), over, under) for row, pts, over, under in told]
 
 
 async def play_all(page: CanEvaluate, rate: float, first: int, last: int, turn: int) -> list[Played]:
     """Plays from one picture to the other, and reads the video at each callback."""
     await page.evaluate(READ_CLOCK)
     told = await page.evaluate(f"played({rate}, {first}, {last}, {turn})")
-    return [Played(place, int(pts), now, clock) for place, pts, now, clock in told]
+    return [Played(row, int(pts), now, clock) for row, pts, now, clock in told]

@@ -187,10 +187,10 @@ class World:
         self.violations: list[str] = []
         self.look = Store(path)  # the test's own eyes
 
-    def start(self, place: str, pid: int, *, ahead: float, shares: bool) -> PretendedProcess:
+    def start(self, location: str, pid: int, *, ahead: float, shares: bool) -> PretendedProcess:
         """A new process; it may have the number of one that is dead."""
         number = len(self.processes) + 1
-        who = Process(place, pid, str(number), "node")
+        who = Process(location, pid, str(number), "node")
         made = PretendedProcess(self, number, who, ahead if self.skewed else 0.0, shares)
         self.processes.append(made)
         self.current = made
@@ -218,9 +218,9 @@ class World:
     def status(self, pid: int) -> tuple[str, str]:
         """As in /proc of the process that looks."""
         assert self.current is not None
-        place = self.current.who.place
+        location = self.current.who.location
         for one in reversed(self.processes):
-            if (one.who.place, one.who.pid) == (place, pid):
+            if (one.who.location, one.who.pid) == (location, pid):
                 gone = one.dead or one.ended
                 return ("", "") if gone else ("T" if one.stopped else "S", one.who.started)
         return "", ""
@@ -262,7 +262,7 @@ class World:
             worker = connection.execute(mine).scalar()
         if by.claims is not None:
             return worker == by.claims.worker
-        return f" {by.who.place} {by.who.pid} {by.who.started} " in owner
+        return f" {by.who.location} {by.who.pid} {by.who.started} " in owner
 
     def stored_of(self, process: PretendedProcess) -> int:
         run = self.look.runs("toy")[0]

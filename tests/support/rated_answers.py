@@ -31,12 +31,12 @@ _SENTENCES = {
 def _vectors(texts: Sequence[str]) -> NDArray[np.float32]:
     """A vector for each text: the sum of its words'."""
     found = np.zeros((len(texts), 32), dtype=np.float32)
-    for place, text in enumerate(texts):
+    for row, text in enumerate(texts):
         total = np.zeros(32, dtype=np.float32)
         for word in tokens(text) or [text]:
             digest = hashlib.sha256(word.encode()).digest()
             total += np.frombuffer(digest, dtype=np.uint8).astype(np.float32) - 127.5
-        found[place] = total / max(1e-6, float(np.linalg.norm(total)))
+        found[row] = total / max(1e-6, float(np.linalg.norm(total)))
     return found
 
 

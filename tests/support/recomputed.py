@@ -84,9 +84,9 @@ def facet_values(item: Item, name: str) -> list[str]:
 def cells_of(items: Sequence[Item], by: Sequence[str]) -> list[tuple[dict[str, str], list[int]]]:
     """Each combination of values, sorted, with the places of its items."""
     found: dict[tuple[str, ...], list[int]] = {}
-    for place, item in enumerate(items):
+    for row, item in enumerate(items):
         for cell in product(*(facet_values(item, name) for name in by)):
-            found.setdefault(cell, []).append(place)
+            found.setdefault(cell, []).append(row)
     return [(dict(zip(by, cell, strict=True)), found[cell]) for cell in sorted(found)]
 
 
@@ -125,7 +125,7 @@ def counts(part: tuple[str, str], given: Sequence[Given], *, baseline: bool) -> 
 
 
 def counted(made: Fuzzed, *, all_items: bool = False) -> list[int]:
-    return [place for place, item in enumerate(made.items) if all_items or item.tags["kept"]]
+    return [row for row, item in enumerate(made.items) if all_items or item.tags["kept"]]
 
 
 def results(
@@ -140,7 +140,7 @@ def results(
     **plan: Any,
 ) -> list[dict[str, Any]]:
     """What `results` has to say, row by row and column by column."""
-    places = counted(made, all_items=all_items)
+    indices = counted(made, all_items=all_items)
     rows = []
     for (system, condition), given in sorted(made.runs.items()):
         if (systems and system not in systems) or (conditions and condition not in conditions):
@@ -150,11 +150,11 @@ def results(
             if metrics and part[0] not in metrics:
                 continue
             metric = METRICS[part[0]]
-            for facets, inside in cells_of([made.items[place] for place in places], by):
-                here = [place for at in inside if scored_by(part, made.items[place := places[at]])]
-                own, items = [given[place] for place in here], [made.items[place] for place in here]
+            for facets, inside in cells_of([made.items[index] for index in indices], by):
+                here = [index for at in inside if scored_by(part, made.items[index := indices[at]])]
+                own, items = [given[index] for index in here], [made.items[index] for index in here]
                 said = counts(part, own, baseline=baseline)
-                asked = [at for at in places if given[at].status is not None and scored_by(part, made.items[at])]
+                asked = [at for at in indices if given[at].status is not None and scored_by(part, made.items[at])]
                 if not said["answered"] + said["failed"] and not (by and asked and said["missing"]):
                     continue
                 ends = {
@@ -183,12 +183,12 @@ def results(
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p of those that are there, step by step."""
-    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    order = sorted((p, row) for row, p in enumerate(p_values) if p is not None)
     found: list[float | None] = [None] * len(p_values)
     least = 0.0
-    for step, (p, place) in enumerate(order):
+    for step, (p, row) in enumerate(order):
         least = max(least, min(1.0, p * (len(order) - step)))
-        found[place] = least
+        found[row] = least
     return found
 
 
@@ -206,26 +206,26 @@ def _pair(
     plan: Any,
 ) -> dict[str, Any]:
     metric = METRICS[part[0]]
-    here = [place for place, item in enumerate(items) if scored_by(part, item)]
+    here = [index for index, item in enumerate(items) if scored_by(part, item)]
     bases = [system == "random" for system, _, _ in sides]
     lacking = any(
-        lacks(part, given[place], baseline=base)
+        lacks(part, given[index], baseline=base)
         for (_, _, given), base in zip(sides, bases, strict=True)
-        for place in here
+        for index in here
     )
     policy = failed if lacking else ""
 
     def values(reading: str) -> list[tuple[int, list[float | None]]]:
         both = zip(sides, bases, strict=True)
-        own = [[read(part, given[place], reading, baseline=base) for place in here] for (_, _, given), base in both]
+        own = [[read(part, given[index], reading, baseline=base) for index in here] for (_, _, given), base in both]
         return list(zip(here, map(list, zip(*own, strict=True)), strict=True))
 
     def difference(reading: str) -> Difference:
         kept = [
-            (one[0], one[1], items[place].group)
-            for place, one in values(reading)
+            (one[0], one[1], items[index].group)
+            for index, one in values(reading)
             if one[0] is not None and one[1] is not None
-            for _ in range(int(str(items[place].tags["steps"])) if metric.per else 1)
+            for _ in range(int(str(items[index].tags["steps"])) if metric.per else 1)
         ]
         first, second, groups = (list(column) for column in zip(*kept, strict=True)) if kept else ([], [], [])
         bounds = (metric.low, metric.high)
@@ -243,18 +243,18 @@ def _pair(
         if (wrong.value or 0) * (excluded.value or 0) >= 0 and None not in (wrong.p, excluded.p):
             p = max(wrong.p, excluded.p)  # type: ignore[type-var]
     found = values("wrong" if policy == "wrong" else "exclude")
-    kept = [(place, one) for place, one in found if None not in one]
+    kept = [(index, one) for index, one in found if None not in one]
     levels = ("correct", "incorrect") if part[0] == "accuracy" else metric.levels
     said = [
-        tuple(_outcome(part, given[place], one[side] or 0.0) for side, (_, _, given) in enumerate(sides))
-        for place, one in kept
+        tuple(_outcome(part, given[index], one[side] or 0.0) for side, (_, _, given) in enumerate(sides))
+        for index, one in kept
     ]
     inside = [pair for pair in said if set(pair) <= set(levels)]
     others = [
         pair
-        for (place, _), pair in zip(kept, said, strict=True)
+        for (index, _), pair in zip(kept, said, strict=True)
         if set(pair) - set(levels)
-        and not any(lacks(part, given[place], baseline=name == "random") for name, _, given in sides)
+        and not any(lacks(part, given[index], baseline=name == "random") for name, _, given in sides)
     ]
     table = [[inside.count((row, column)) for column in levels] for row in levels] if levels else None
     recovered: tuple[int, int] | tuple[None, None] = (None, None)
@@ -263,13 +263,13 @@ def _pair(
     if table and part[0] == "accuracy" and blind in ([True, False], [False, True]):
         without = blind.index(True)
         now = [
-            (place, pair[1 - without])
-            for (place, _), pair in zip(kept, said, strict=True)
+            (index, pair[1 - without])
+            for (index, _), pair in zip(kept, said, strict=True)
             if pair[without] == "incorrect"
         ]
         hits = [float(outcome == "correct") for _, outcome in now]
         recovered = int(sum(hits)), len(hits)
-        share = mean_interval(hits, [items[place].group for place, _ in now], Resampling(**plan, bounds=(0, 1)))
+        share = mean_interval(hits, [items[index].group for index, _ in now], Resampling(**plan, bounds=(0, 1)))
     return {
         "metric": part[0],
         "scorer": part[1],
@@ -317,16 +317,16 @@ def comparisons(
     **plan: Any,
 ) -> list[dict[str, Any]]:
     """What `compare` has to say of pairs of runs, each named by system and condition."""
-    places = counted(made, all_items=all_items)
+    rows = counted(made, all_items=all_items)
     found = []
-    for facets, inside in cells_of([made.items[place] for place in places], by):
-        here = [places[at] for at in inside]
+    for facets, inside in cells_of([made.items[row] for row in rows], by):
+        here = [rows[at] for at in inside]
         for first, second in pairs:
             for part in sorted(set(parts_of(first)) & set(parts_of(second)) - {("accuracy", "")}):
                 if part[0] not in metrics if metrics else part[0] in FLAGS:
                     continue
-                sides = [(*run, [made.runs[run][place] for place in here]) for run in (first, second)]
-                one = _pair(part, [made.items[place] for place in here], sides, failed, plan)
+                sides = [(*run, [made.runs[run][row] for row in here]) for run in (first, second)]
+                one = _pair(part, [made.items[row] for row in here], sides, failed, plan)
                 if one["n"] or not by:
                     found.append({"facets": facets} | one)
     for key in {(one["metric"], one["scorer"], _family(*_runs_of(one), by)) for one in found}:
@@ -336,8 +336,8 @@ def comparisons(
         for first, second in _whole(made, key[2]):
             there = key[:2] in parts_of(first) and key[:2] in parts_of(second)
             if there and frozenset((first, second)) not in asked:
-                sides = [(*run, [made.runs[run][place] for place in places]) for run in (first, second)]
-                more.append(_pair(key[:2], [made.items[place] for place in places], sides, failed, plan))
+                sides = [(*run, [made.runs[run][row] for row in rows]) for run in (first, second)]
+                more.append(_pair(key[:2], [made.items[row] for row in rows], sides, failed, plan))
         tested = [1.0 if _open(one) else one["p"] for one in [*own, *more]]
         size = sum(p is not None for p in tested)
         systems = {run[0] for one in [*own, *more] for run in _runs_of(one)}

@@ -26,7 +26,7 @@ PART = ("accuracy", JUDGE)
 class Scored:
     """Who is compared on which items: `right` by system (NaN: no score)."""
 
-    places: list[int]
+    ranks: list[int]
     given: dict[str, list[Given]]
     baselines: list[str]
     right: dict[str, NDArray[np.float64]]
@@ -54,8 +54,8 @@ def scored(
     under = {name: (name, condition) for name in names if (name, condition) in made.runs}
     under |= {name: (name, condition if (name, condition) in made.runs else "text-only") for name in bases}
     judged = any(PART in one.scores for run in under.values() for one in made.runs[run])
-    places = [place for place in counted(made, all_items=all_items) if judged or not is_free(made.items[place])]
-    given = {name: [made.runs[run][place] for place in places] for name, run in sorted(under.items())}
+    rows = [row for row in counted(made, all_items=all_items) if judged or not is_free(made.items[row])]
+    given = {name: [made.runs[run][row] for row in rows] for name, run in sorted(under.items())}
     right = {
         name: np.array(
             [
@@ -65,12 +65,12 @@ def scored(
         )
         for name, answers in given.items()
     }
-    return Scored(places, given, bases, right, [made.items[place].group for place in places], judged)
+    return Scored(rows, given, bases, right, [made.items[row].group for row in rows], judged)
 
 
-def buckets(made: Fuzzed, places: Sequence[int], by: Sequence[str]) -> tuple[list[str], list[int]]:
+def buckets(made: Fuzzed, indices: Sequence[int], by: Sequence[str]) -> tuple[list[str], list[int]]:
     """The names of the buckets, and the one of each item; −1: an item without one, or with several."""
-    columns = [[facet_values(made.items[place], tag) for place in places] for tag in by]
+    columns = [[facet_values(made.items[index], tag) for index in indices] for tag in by]
     values = [sorted({one for some in column for one in some}) for column in columns]
     cells = list(product(*values))
     own = [tuple(some[0] if len(some) == 1 else None for some in row) for row in zip(*columns, strict=True)]
@@ -114,23 +114,13 @@ class Ranked:
     unbucketed: int
 
 
-STANDING = (
-    "place",
-    "score",
-    "mean",
-    "win_rate",
-    "win_rate_tied",
-    "head_to_head",
-    "tie_broken",
-    "rank_low",
-    "rank_high",
-)
+STANDING = ("rank", "score", "mean", "win_rate", "win_rate_tied", "head_to_head", "tie_broken", "rank_low", "rank_high")
 
 
 def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (), **way: Any) -> Ranked:
     """The one board of a benchmark, whose systems `unranked` are left out of the ranking."""
     found = scored(made, **way)
-    names, codes = buckets(made, found.places, by or ("level",))
+    names, codes = buckets(made, found.ranks, by or ("level",))
     inside = np.array(codes) >= 0
     code = np.array(codes)[inside]
     right = {name: one[inside] for name, one in found.right.items()}
@@ -159,9 +149,9 @@ def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (),
     rows += [{"system": name, "baseline": True, "mean": means[name]} | lacks[name] for name in bases]
     counting = counted(made, all_items=way.get("all_items", False))
     everywhere = buckets(made, counting, by or ("level",))[1]
-    left = sum(code >= 0 and place not in found.places for place, code in zip(counting, everywhere, strict=True))
+    left = sum(code >= 0 and rank not in found.ranks for rank, code in zip(counting, everywhere, strict=True))
     return Ranked(
-        Scored(found.places, own, bases, right, groups, found.judged),
+        Scored(found.ranks, own, bases, right, groups, found.judged),
         code,
         names,
         standings,
@@ -196,8 +186,8 @@ def _row(
         "won": won,
         "lost": lost,
         "tied": tied,
-        "place_low": spread.place_low if spread else None,
-        "place_high": spread.place_high if spread else None,
+        "resampled_rank_low": spread.resampled_rank_low if spread else None,
+        "resampled_rank_high": spread.resampled_rank_high if spread else None,
         "p_first": spread.chances[0] if spread else None,
         "below_line": below if bases else None,
         "advances": not below if bases else None,

@@ -91,7 +91,7 @@ def fill(store: Store, benchmark: Benchmark, *, shares: dict[str, dict[str, floa
     store.set_flags(
         benchmark.name,
         "guessable",
-        {item.id: "yes" if place % 5 == 0 else "no" for place, item in enumerate(benchmark.items)},
+        {item.id: "yes" if row % 5 == 0 else "no" for row, item in enumerate(benchmark.items)},
     )
 
 

@@ -84,7 +84,7 @@ def _cut(body: str, order: list[str], rng: random.Random) -> tuple[str, bool]:
     """The beginning of a reply, and whether its order stands in it; never one that breaks off within the order."""
     at = body.index('"order"')
     ends = body.index("]", at + 1) + 1 if not any("]" in label for label in order) else len(body) - 1
-    place = rng.randrange(2, len(body))
-    if at + 8 <= place < ends:
-        place = ends
-    return body[:place], place >= ends
+    row = rng.randrange(2, len(body))
+    if at + 8 <= row < ends:
+        row = ends
+    return body[:row], row >= ends

@@ -62,8 +62,10 @@ def chosen(text: str) -> tuple[dict[str, object], str]:
 
 def _question(text: str) -> str:
     about, told = chosen(text)
-    place = hashlib.sha256(text.encode()).hexdigest()[:4]
-    stem = f"Based on the clip, which step is shown at this point ({'ABCDEFGH'[_pick(text, 8)]}{place}), and what for?"
+    location = hashlib.sha256(text.encode()).hexdigest()[:4]
+    stem = (
+        f"Based on the clip, which step is shown at this point ({'ABCDEFGH'[_pick(text, 8)]}{location}), and what for?"
+    )
     truth = about | {"question": stem, "groundtruth": told}
     if '"key"' not in text:
         return json.dumps(truth | {"answer": told})

@@ -23,10 +23,10 @@ def tiny_pdf(pages: Sequence[str]) -> bytes:
             f"<< /Type /Page /Parent 2 0 R /Contents {first + 2 * k + 1} 0 R {_SHEET} >>",
             f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
         ]
-    out, places = b"%PDF-1.4\n", []
+    out, rows = b"%PDF-1.4\n", []
     for number, one in enumerate(objects, start=1):
-        places.append(len(out))
+        rows.append(len(out))
         out += f"{number} 0 obj\n{one}\nendobj\n".encode()
-    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    table = "".join(f"{row:010d} 00000 n \n" for row in rows)
     end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
     return out + f"{end}<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n".encode()

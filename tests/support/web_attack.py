@@ -64,7 +64,7 @@ class Way:
 
     method: str
     path: str
-    places: tuple[str, ...]
+    locations: tuple[str, ...]
     query: tuple[str, ...]
     fields: tuple[str, ...]
     by_script: bool = False
@@ -76,7 +76,7 @@ class Way:
     def at(self, **values: str) -> str:
         """The path with these values in their places; 1 in the others."""
         path = self.path
-        for name in self.places:
+        for name in self.locations:
             for written in (f"{{{name}}}", f"{{{name}:path}}", f"{{{name}:int}}"):
                 path = path.replace(written, values.get(name, "1"))
         return path
@@ -105,12 +105,12 @@ def _inputs(dependant: Dependant, kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def locations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Every place of a JSON value, with what stands there."""
     yield path, value
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in pairs:
-        yield from places(part, (*path, key))
+        yield from locations(part, (*path, key))
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
@@ -168,7 +168,7 @@ def say(review: ReviewSite, account: int, item: int, payload: dict[str, Any], co
 def _hostile_body(form: str) -> dict[str, Any]:
     """A body whose free texts are hostile, as far as the form takes them."""
     body: dict[str, Any] = BODIES[form]
-    for path, value in places(body):
+    for path, value in locations(body):
         named = {"classes", "kinds", "recorded"} | ({"options", "boxes"} if form == "choice" else set())
         fixed = {*path[:1]} <= named or "frames" in path  # names of what is there
         if isinstance(value, str) and path[-1] not in {"id", "name"} and not fixed:

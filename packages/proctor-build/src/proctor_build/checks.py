@@ -147,7 +147,7 @@ def gaps(sightings: list[Sighting]) -> Iterator[tuple[Sighting, Sighting]]:
             yield before, after
 
 
-def _two_places(annotation: Annotation) -> Iterator[TrackFinding]:
+def _two_positions(annotation: Annotation) -> Iterator[TrackFinding]:
     for second, seen in annotation.by_second().items():
         for one, other in combinations(seen, 2):
             if one.instance == other.instance:
@@ -183,8 +183,8 @@ def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:
             between = [t for t in moments.get(instance, []) if before.second <= t <= after.second]
             same = before.box is not None and after.box is not None and before.box.overlap(after.box) >= 0.5
             forgotten = same and missing <= MISSED_S and not between
-            place = "at the same place before and after" if same else "elsewhere before and after"
-            detail = f"{missing} s without a box, {place}"
+            location = "at the same place before and after" if same else "elsewhere before and after"
+            detail = f"{missing} s without a box, {location}"
             yield TrackFinding("gap", annotation.video.id, instance, before.second + 1.0, detail, forgotten)
 
 
@@ -306,7 +306,7 @@ def _unknown(annotation: Annotation) -> Iterator[TrackFinding]:
 
 CHECKS: tuple[Callable[[Annotation], Iterator[TrackFinding]], ...] = (
     _nothing,
-    _two_places,
+    _two_positions,
     _class_changes,
     _gaps,
     _boxes,

@@ -56,8 +56,8 @@ class _Track:
         return self.own.get("instance") or f"{self.label}-{self.number}"
 
     def error(self, found: str, expected: str) -> InputError:
-        place = f"line {self.node.line}, <track> {self.number}"
-        return InputError(self.node.file, place, found=found, expected=expected)
+        location = f"line {self.node.line}, <track> {self.number}"
+        return InputError(self.node.file, location, found=found, expected=expected)
 
 
 def read_cvat(file: Path, content: bytes, defaults: ReadDefaults) -> Annotation:
@@ -121,9 +121,9 @@ class _Tracks:
             raise track.error("no key frame", "one or more")
         late = next((key for key in track.keys if key.frame >= self._frames.stop and not key.outside), None)
         if late is not None:
-            place, found = f"line {late.line}, <box>", f"frame {late.frame}"
+            location, found = f"line {late.line}, <box>", f"frame {late.frame}"
             expected = f"a frame of the task, {self._frames.start} to {self._frames.stop - 1}"
-            raise InputError(track.node.file, place, found=found, expected=expected)
+            raise InputError(track.node.file, location, found=found, expected=expected)
         for sighting in _sightings(track, self._video, self._frames):
             if len(self.sightings) == MOST_SIGHTINGS:
                 found = f"more than {MOST_SIGHTINGS:,} boxes, one for each second of each track"
@@ -371,7 +371,7 @@ def _time(text: str) -> float | None:
         return None
     if len(parts) > 3 or not all(math.isfinite(number) and number >= 0 for number in numbers):
         return None
-    return math.fsum(one * 60.0**place for place, one in enumerate(reversed(numbers)))
+    return math.fsum(one * 60.0**row for row, one in enumerate(reversed(numbers)))
 
 
 _DIGITS = 7  # of a second

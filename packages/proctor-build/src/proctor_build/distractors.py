@@ -292,13 +292,13 @@ def looks_right(items: Sequence[Item], *, folds: int = 5) -> list[list[float]]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     options = [option for item in items for option in item.options]
-    row = np.array([place for place, item in enumerate(items) for _ in item.options])
+    row = np.array([index for index, item in enumerate(items) for _ in item.options])
     names = sorted({item.group for item in items})
     scores = np.zeros(len(options))
     if len(names) >= folds:
-        fold = np.array([names.index(items[place].group) % folds for place in row])
+        fold = np.array([names.index(items[index].group) % folds for index in row])
         keys = [right_answer(item) for item in items]
-        right = np.array([option == keys[place] for place, option in zip(row, options, strict=True)])
+        right = np.array([option == keys[index] for index, option in zip(row, options, strict=True)])
         form = np.array([_form_of(option) for option in options])
         form = (form - form.mean(axis=0)) / np.maximum(form.std(axis=0), 1e-9)
         seen: Any = hstack([csr_array(form), tfidf(options, (1, 2), min_df=2)], format="csr")

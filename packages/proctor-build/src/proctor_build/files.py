@@ -103,17 +103,17 @@ def read_coco(file: Path, content: dict[str, Any], defaults: ReadDefaults) -> li
         videos = [_CocoVideo(id=_ONE_VIDEO, name=file.stem)]
     by_image: dict[int, list[tuple[int, _CocoBox]]] = {coco_image.id: [] for coco_image in images}
     for number, box in enumerate(boxes, start=1):
-        place = f"annotations, entry {number}"
+        location = f"annotations, entry {number}"
         if box.image_id not in by_image:
-            raise InputError(file, place, found=f"image_id {box.image_id}", expected="the id of an image")
+            raise InputError(file, location, found=f"image_id {box.image_id}", expected="the id of an image")
         if box.category_id not in categories:
-            raise InputError(file, place, found=f"category_id {box.category_id}", expected="the id of a category")
+            raise InputError(file, location, found=f"category_id {box.category_id}", expected="the id of a category")
         by_image[box.image_id].append((number, box))
     known = {video.id for video in videos}
     for number, image in enumerate(images, start=1):
         if image.video_id not in known:
-            place, found = f"images, entry {number}", f"video_id {image.video_id}"
-            raise InputError(file, place, found=found, expected="the id of a video")
+            location, found = f"images, entry {number}", f"video_id {image.video_id}"
+            raise InputError(file, location, found=found, expected="the id of a video")
     return [
         _annotation(
             file,
@@ -148,15 +148,15 @@ def _annotation(
     defaults: ReadDefaults,
 ) -> Annotation:
     by_image, categories = boxes
-    place = f"video {video.name!r}"
+    location = f"video {video.name!r}"
     fps = video.fps or defaults.fps
     nearest = _nearest(file, images, fps)
     width = video.width or next((image.width for image in images if image.width), None)
     height = video.height or next((image.height for image in images if image.height), None)
     if width is None or height is None:
-        raise InputError(file, place, found="no width and height", expected="the picture's size in pixels")
+        raise InputError(file, location, found="no width and height", expected="the picture's size in pixels")
     if fps is None:
-        raise InputError(file, place, found="no frame rate", expected="fps of the video, or --fps")
+        raise InputError(file, location, found="no frame rate", expected="fps of the video, or --fps")
     try:
         return Annotation(
             video=AnnotatedVideo(
@@ -176,7 +176,7 @@ def _annotation(
             moments=tuple(AnnotatedMoment.model_validate(moment.model_dump()) for moment in video.moments),
         )
     except ValidationError as error:
-        raise refusal(file, place, error) from error
+        raise refusal(file, location, error) from error
 
 
 _FRAME = re.compile(r"(?:.*/)?frame_(\d{1,9})\.\w{2,4}", re.IGNORECASE)
@@ -220,17 +220,17 @@ def _nearest(file: Path, images: Sequence[_CocoImage], fps: float | None) -> dic
 
 
 def _sighting(file: Path, number: int, box: _CocoBox, second: int, categories: dict[int, str]) -> Sighting:
-    place = f"annotations, entry {number}"
+    location = f"annotations, entry {number}"
     attributes = dict(box.attributes)
     given = (box.instance, attributes.pop("instance", None), box.track_id, attributes.pop("track_id", None))
     names = [one for one in given if one is not None]
     if not names:
-        raise InputError(file, place, found="no instance", expected="track_id or instance")
+        raise InputError(file, location, found="no instance", expected="track_id or instance")
     outside = attributes.pop("outside", False) is True
     attributes.pop("keyframe", None)  # written by CVAT
     if box.bbox is None:
         expected = "bbox (x, y, width, height): masks and polygons are not read"
-        raise InputError(file, place, found="no bbox", expected=expected)
+        raise InputError(file, location, found="no bbox", expected=expected)
     x, y, width, height = box.bbox
     try:
         return Sighting(
@@ -241,18 +241,18 @@ def _sighting(file: Path, number: int, box: _CocoBox, second: int, categories: d
             occluded=attributes.pop("occluded", False) is True,
             in_patient=attributes.pop("in_patient", True) is not False,
             filled=attributes.pop("filled", False) is True,
-            visibility=_share(file, place, attributes.pop("visibility", None)),
+            visibility=_share(file, location, attributes.pop("visibility", None)),
             attributes={name: str(value) for name, value in attributes.items() if str(value)},
         )
     except ValidationError as error:
-        raise refusal(file, place, error) from error
+        raise refusal(file, location, error) from error
 
 
-def _share(file: Path, place: str, value: object) -> float | None:
+def _share(file: Path, location: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(file, f"{place}, field 'visibility'", found=repr(value)[:60], expected="a number")
+        raise InputError(file, f"{location}, field 'visibility'", found=repr(value)[:60], expected="a number")
     return float(value)
 
 

@@ -53,15 +53,15 @@ class Blocks:
     def options(self, width: int) -> dict[int, list[int]]:
         """By question that is asked the questions whose right answers are its options, its own first."""
         return {
-            block[place]: _offered(block, place, width)
+            block[slot]: _offered(block, slot, width)
             for block in self.blocks
-            for place in range(len(block))
-            if block[place] not in self.spare
+            for slot in range(len(block))
+            if block[slot] not in self.spare
         }
 
 
-def _offered(block: Sequence[int], place: int, width: int) -> list[int]:
-    return [block[(place + step) % len(block)] for step in range(width)]
+def _offered(block: Sequence[int], slot: int, width: int) -> list[int]:
+    return [block[(slot + step) % len(block)] for step in range(width)]
 
 
 @cache
@@ -123,7 +123,7 @@ class _Search:
         self._unused: list[list[int]] = []  # spare questions of each class
         for rows in problem.classes:
             asked, spare = ([row for row in rows if (row in problem.spare) == lent] for lent in (False, True))
-            mixed, lent = ([some[int(place)] for place in rng.permutation(len(some))] for some in (asked, spare))
+            mixed, lent = ([some[int(slot)] for slot in rng.permutation(len(some))] for some in (asked, spare))
             used = spare_used(len(mixed), len(lent), problem.options, problem.lent)
             start = len(self._blocks)
             sizes = block_sizes(len(mixed) + used, problem.options)
@@ -150,7 +150,7 @@ class _Search:
     def step(self, temperature: float) -> None:
         number = bisect_right(self._weights, self._rng.random())
         blocks = self._of_class[number]
-        one, other = (blocks[int(place)] for place in self._rng.integers(len(blocks), size=2))
+        one, other = (blocks[int(slot)] for slot in self._rng.integers(len(blocks), size=2))
         here, there = int(self._rng.integers(len(self._blocks[one]))), int(self._rng.integers(len(self._blocks[other])))
         first, second = self._blocks[one][here], self._blocks[other][there]
         if self._asked[first] != self._asked[second]:  # a block keeps its number of spare questions
@@ -158,45 +158,45 @@ class _Search:
             return
         if one == other and (here == there or len(self._blocks[one]) == self._problem.options):
             return  # nothing would change
-        places = [one] if one == other else [one, other]
-        changed = {place: list(self._blocks[place]) for place in places}
+        slots = [one] if one == other else [one, other]
+        changed = {slot: list(self._blocks[slot]) for slot in slots}
         changed[one][here], changed[other][there] = second, first
         self._try(changed, temperature)
 
-    def _replace(self, number: int, block: int, place: int, temperature: float) -> None:
+    def _replace(self, number: int, block: int, slot: int, temperature: float) -> None:
         """Tries an unused spare question of the class in place of a used one."""
         unused = self._unused[number]
         if unused:
             at = int(self._rng.integers(len(unused)))
             changed = list(self._blocks[block])
-            old, changed[place] = changed[place], unused[at]
+            old, changed[slot] = changed[slot], unused[at]
             if self._try({block: changed}, temperature):
                 unused[at] = old
 
     def _try(self, changed: dict[int, list[int]], temperature: float) -> bool:
         """Accepts changed blocks if they are better, or by chance."""
-        places = list(changed)
-        new_hits, new_costs = self._measured([changed[place] for place in places])
-        hits = self._all_hits + (new_hits - self._hits[places]).sum(axis=0)
-        cost = self._all_cost + float((new_costs - self._costs[places]).sum())
+        slots = list(changed)
+        new_hits, new_costs = self._measured([changed[slot] for slot in slots])
+        hits = self._all_hits + (new_hits - self._hits[slots]).sum(axis=0)
+        cost = self._all_cost + float((new_costs - self._costs[slots]).sum())
         value = self._objective(hits, cost)
         if value > self.value and self._rng.random() >= math.exp((self.value - value) / temperature):
             return False
         self.value, self._all_hits, self._all_cost = value, hits, cost
-        self._hits[places], self._costs[places] = new_hits, new_costs
-        for place in places:
-            self._blocks[place] = changed[place]
+        self._hits[slots], self._costs[slots] = new_hits, new_costs
+        for slot in slots:
+            self._blocks[slot] = changed[slot]
         return True
 
     def found(self) -> Blocks:
         width = self._problem.options
         blocks = tuple(tuple(block) for block in self._blocks)
         pairs = [
-            (block[place], source)
+            (block[slot], source)
             for block in blocks
-            for place in range(len(block))
-            for source in _offered(block, place, width)[1:]
-            if self._asked[block[place]]
+            for slot in range(len(block))
+            for source in _offered(block, slot, width)[1:]
+            if self._asked[block[slot]]
         ]
         bad = tuple((item, source) for item, source in pairs if self._problem.forbidden[item, source])
         cost = float(np.mean([self._problem.cost[item, source] for item, source in pairs]))
@@ -232,8 +232,8 @@ class _Search:
 def _shares(width: int) -> Floats:
     """The share of each rank that the right option has if b options score lower and e equal it, itself included: row
     b · (width + 1) + e."""
-    below, equal, places = np.arange(width)[:, None, None], np.arange(width + 1)[:, None], np.arange(width)
-    taken = (below <= places) & (places < below + equal)
+    below, equal, slots = np.arange(width)[:, None, None], np.arange(width + 1)[:, None], np.arange(width)
+    taken = (below <= slots) & (slots < below + equal)
     return (taken / np.maximum(equal, 1)).reshape(-1, width)
 
 

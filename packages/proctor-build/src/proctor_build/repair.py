@@ -170,7 +170,7 @@ def _search(
     looks = looks_right(choices)
     published = _published(choices, len(asked), looks, several, settings)
     own = {len(choices) + number: row for number, (row, _, _) in enumerate(published)}
-    of_right = [scores[_place(item)] for item, scores in zip(choices, looks, strict=True)]
+    of_right = [scores[_slot(item)] for item, scores in zip(choices, looks, strict=True)]
     shown = [*of_right, *(score for _, _, score in published)]
     choices += [item for _, item, _ in published]
     texts = read_texts(choices, beside=known, encode=encode)
@@ -212,21 +212,21 @@ def _published(
     usable = [row for row, item in enumerate(choices[:asked]) if item.id not in several]
     if not usable:
         return []
-    least = float(np.quantile([looks[row][_place(choices[row])] for row in usable], settings.looks))
+    least = float(np.quantile([looks[row][_slot(choices[row])] for row in usable], settings.looks))
     known = {right_answer(item).casefold().strip() for item in choices}
     found = []
     for row in usable:
         item, letters = choices[row], option_letters(len(choices[row].options))
-        for place, score in enumerate(looks[row]):
-            text = item.options[place].casefold().strip()
+        for slot, score in enumerate(looks[row]):
+            text = item.options[slot].casefold().strip()
             if score >= least and settings.looks < 1 and text not in known:
                 known.add(text)
-                lent = {"id": f"{item.id} {letters[place]}", "reference": Reference(answer=letters[place])}
+                lent = {"id": f"{item.id} {letters[slot]}", "reference": Reference(answer=letters[slot])}
                 found.append((row, item.model_copy(update=lent), score))
     return found
 
 
-def _place(item: Item) -> int:
+def _slot(item: Item) -> int:
     return item.options.index(right_answer(item))
 
 
@@ -444,17 +444,15 @@ def _replaced(
     key = costs.texts.keys[row]
     before = [option for option in item.options if option != key]
     by_text = {costs.texts.keys[source]: source for source in sources}
-    wrong = [
-        (place, text) for place, text in zip(option_letters(len(options)), options, strict=True) if place != letter
-    ]
+    wrong = [(slot, text) for slot, text in zip(option_letters(len(options)), options, strict=True) if slot != letter]
     found = []
-    for (place, text), old in zip(wrong, before, strict=True):
+    for (slot, text), old in zip(wrong, before, strict=True):
         source = by_text[text]
         gap = float(costs.gaps[row, source])
         found.append(
             ReplacedOption(
                 item=item.id,
-                letter=place,
+                letter=slot,
                 old=old,
                 new=text,
                 source=costs.choices[costs.published.get(source, source)].id,

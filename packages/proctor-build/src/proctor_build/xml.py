@@ -92,8 +92,8 @@ def read_xml(file: Path, content: bytes, ended: Ended | None = None) -> Node:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        place = f"line {error.lineno}, column {error.offset + 1}"
-        raise InputError(file, place, found=expat.ErrorString(error.code), expected=_WELL_FORMED) from error
+        location = f"line {error.lineno}, column {error.offset + 1}"
+        raise InputError(file, location, found=expat.ErrorString(error.code), expected=_WELL_FORMED) from error
     except (ValueError, LookupError) as error:  # an unknown encoding
         raise InputError(file, found=str(error), expected=_WELL_FORMED) from error
     return handler.top.children[0]

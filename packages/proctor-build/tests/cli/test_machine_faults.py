@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proctor.cli.main import _end, _is_of_the_database, _place
+from proctor.cli.main import _end, _is_of_the_database, _location
 from proctor.cli.output import print_note
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, UsageError, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
@@ -31,8 +31,8 @@ LONG = "x" * 300
 
 
 def test_a_file_is_named_as_it_can_be_printed() -> None:
-    assert _place(OSError(errno.EROFS, "Read-only", "a\x1b[31m\nb é.db")) == "a\ufffd[31m\ufffdb é.db: "
-    assert _place(OSError(errno.EROFS, "Read-only")) == ""
+    assert _location(OSError(errno.EROFS, "Read-only", "a\x1b[31m\nb é.db")) == "a\ufffd[31m\ufffdb é.db: "
+    assert _location(OSError(errno.EROFS, "Read-only")) == ""
 
 
 @contextmanager
@@ -212,8 +212,8 @@ PIPED = {
 @pytest.mark.parametrize("device", [False, True], ids=["pipe", "device"])
 @pytest.mark.parametrize("name", PIPED)
 def test_no_command_waits_for_a_pipe_or_reads_a_device(name: str, device: bool, tmp_path: Path) -> None:
-    places = {one: tmp_path / one for one in ("folder", "good", "pictures")}
-    for one in places.values():
+    folders = {one: tmp_path / one for one in ("folder", "good", "pictures")}
+    for one in folders.values():
         one.mkdir()
 
     def put(file: Path) -> None:
@@ -223,18 +223,18 @@ def test_no_command_waits_for_a_pipe_or_reads_a_device(name: str, device: bool, 
             os.mkfifo(file)
 
     request = {"qID": "q1", "videoID": "v.mp4", "start_time": 0.0, "end_time": 9.0, "procedure_type": "x"}
-    (places["good"] / "requests.json").write_text(json.dumps([request | {"question": "Which?"}]))
-    large_picture(places["good"] / "A.png", 9)
+    (folders["good"] / "requests.json").write_text(json.dumps([request | {"question": "Which?"}]))
+    large_picture(folders["good"] / "A.png", 9)
     for file in ("requests.json", "encounters.jsonl"):
-        put(places["folder"] / file)
-    (places["pictures"] / "i0").mkdir()
+        put(folders["folder"] / file)
+    (folders["pictures"] / "i0").mkdir()
     order: list[dict[str, object]] = [{"id": "i0", "order": ["A", "B"], "video": "v", "scenario": "CPR"}]
-    (places["pictures"] / "references.json").write_text(json.dumps(order))
+    (folders["pictures"] / "references.json").write_text(json.dumps(order))
     for label in "AB":
-        put(places["pictures"] / "i0" / f"{label}.jpg")
+        put(folders["pictures"] / "i0" / f"{label}.jpg")
     for file in ("pipe", "pipe.onnx", "pipe.json"):
         put(tmp_path / file)
-    paths = {one: str(where) for one, where in places.items()} | {"pipe": str(tmp_path / "pipe")}
+    paths = {one: str(where) for one, where in folders.items()} | {"pipe": str(tmp_path / "pipe")}
     words = [word.format(**paths) for word in PIPED[name]]
     code, said = within(*words, *(() if words[0] in {"validate", "media", "build"} else ("--store", tmp_path / "s.db")))
     assert code == 1, said

@@ -39,8 +39,8 @@ def accuracies(items: list[Item]) -> dict[str, float]:
 
 def assigned(items: list[Item], scores: list[list[float]], rows: list[int] | None = None) -> list[bool]:
     table = OptionTable(items, 0)
-    places = np.arange(len(items)) if rows is None else np.array(rows)
-    return [bool(hit) for hit in Assignment(table).hits(np.array(scores), right_options(table), places)]
+    indices = np.arange(len(items)) if rows is None else np.array(rows)
+    return [bool(hit) for hit in Assignment(table).hits(np.array(scores), right_options(table), indices)]
 
 
 def test_each_text_is_chosen_once_by_hand() -> None:
@@ -84,12 +84,12 @@ def blocks(seed: int, told: float) -> list[Item]:
     for number in range(160):
         names = [f"{chr(97 + number // 4 % 26)}{syllable}{number // 4:02d}" for syllable in ("ro", "sla", "tin", "pex")]
         own = number % 4
-        order = [int(place) for place in rng.permutation(4)]
+        order = [int(row) for row in rng.permutation(4)]
         hint = f"{names[own]}ing" if rng.random() < told else "this"
         items.append(
             choice(
                 f"q{number:03d}",
-                [names[place] for place in order],
+                [names[row] for row in order],
                 "ABCD"[order.index(own)],
                 question=f"What of {hint}?",
                 group=f"v{number // 8}",
@@ -127,11 +127,11 @@ def test_pairs_of_words_of_question_and_option_are_learned() -> None:
     for number in range(120):
         why = bool(rng.integers(2))
         texts = [f"because of item {number}x", f"slowly with item {number}y"]
-        order = [int(place) for place in rng.permutation(2)]
+        order = [int(row) for row in rng.permutation(2)]
         key = "AB"[order.index(0 if why else 1)]
         question = f"{'Why' if why else 'How'} is it done in clip {number}?"
         items.append(
-            choice(f"q{number}", [texts[place] for place in order], key, question=question, group=f"v{number % 20}")
+            choice(f"q{number}", [texts[row] for row in order], key, question=question, group=f"v{number % 20}")
         )
     found = accuracies(items)
     assert found["logistic-pairs"] > 0.95

@@ -23,9 +23,9 @@ def annotated(number: int, shift: float, rng: np.random.Generator) -> Annotation
     """Four objects that come and go; `shift` is the standard deviation of an annotator's error in seconds."""
     video = AnnotatedVideo(id=f"op-{number}", file=f"op-{number}.mp4", width=320, height=180, seconds=SECONDS, fps=10)
     sightings, moments = [], []
-    for place, name in enumerate(CLASSES):
-        box = AnnotatedBox(x=10.0 + 70 * place, y=20, width=30, height=30)
-        first, last = 12 + 9 * place + number % 3, 70 + 9 * place
+    for row, name in enumerate(CLASSES):
+        box = AnnotatedBox(x=10.0 + 70 * row, y=20, width=30, height=30)
+        first, last = 12 + 9 * row + number % 3, 70 + 9 * row
         sightings += [
             Sighting(second=s, instance=name.lower(), class_name=name, box=box) for s in range(first, last + 1)
         ]

@@ -76,7 +76,7 @@ Plant = Callable[[np.random.Generator, str, list[str]], tuple[str, list[str]]]
 """The right option and the wrong ones, changed."""
 
 
-def made(plant: Plant, seed: int = 0, *, place: int | None = None) -> list[Item]:
+def made(plant: Plant, seed: int = 0, *, row: int | None = None) -> list[Item]:
     """96 questions in 24 videos, each on one organ that the question names; the right option at random, or at a
     place."""
     rng = generator(seed, "made benchmark")
@@ -89,7 +89,7 @@ def made(plant: Plant, seed: int = 0, *, place: int | None = None) -> list[Item]
     for number in range(96):
         organ = ORGANS[(number // 4) % len(ORGANS)]
         key, wrong = plant(rng, organ, [said() for _ in range(4)])
-        at = int(rng.integers(4)) if place is None else place
+        at = int(rng.integers(4)) if row is None else row
         options = [*wrong[:at], key, *wrong[at:]]
         items.append(
             Item(
@@ -154,7 +154,7 @@ def choice_of(items: list[Item]) -> FormatAudit:
 
 
 @pytest.mark.parametrize(
-    ("plant", "place", "rules"),
+    ("plant", "row", "rules"),
     [
         (longest, None, ["longest-option"]),
         (shortest, None, ["shortest-option"]),
@@ -164,8 +164,8 @@ def choice_of(items: list[Item]) -> FormatAudit:
         (converging, None, ["least-own-words", "most-typical"]),
     ],
 )
-def test_a_planted_artefact_is_gone(plant: Plant, place: int | None, rules: list[str]) -> None:
-    items = made(plant, place=place)
+def test_a_planted_artefact_is_gone(plant: Plant, row: int | None, rules: list[str]) -> None:
+    items = made(plant, row=row)
     before = choice_of(items)
     assert before.selected is not None
     assert before.selected.covers_chance is False
@@ -362,8 +362,8 @@ def test_the_objective_of_a_block_by_hand() -> None:
 def test_overlapping_clips_and_paraphrases_never_serve() -> None:
     items = made(nothing)
     clip = items[0].media[0]
-    for place in (1, 2, 3):  # four questions on one moment
-        items[place] = items[place].model_copy(update={"media": (clip,)})
+    for row in (1, 2, 3):  # four questions on one moment
+        items[row] = items[row].model_copy(update={"media": (clip,)})
     at = "ABCD".index(str(items[5].reference.answer)) if items[5].reference else 0
     options = list(items[5].options)
     options[at] = right_answer(items[9]) + " again"

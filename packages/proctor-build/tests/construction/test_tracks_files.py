@@ -109,13 +109,13 @@ def test_two_places_in_one_second_survive(tmp_path: Path) -> None:
 # CVAT's meaning
 
 
-def places(annotation: Annotation) -> dict[int, float | None]:
+def rows(annotation: Annotation) -> dict[int, float | None]:
     return {one.second: one.box.x if one.box else None for one in annotation.sightings}
 
 
 def test_a_box_goes_straight_from_key_frame_to_key_frame_and_stays_to_the_end() -> None:
     found = from_cvat(box(5), box(45, 80))
-    assert places(found) == {1: 10, 2: 30, 3: 50, 4: 70, 5: 80, 6: 80, 7: 80, 8: 80, 9: 80}
+    assert rows(found) == {1: 10, 2: 30, 3: 50, 4: 70, 5: 80, 6: 80, 7: 80, 8: 80, 9: 80}
     assert found.video.model_dump() == {
         "id": "case-7",
         "file": "case-7.mp4",
@@ -130,7 +130,7 @@ def test_a_box_goes_straight_from_key_frame_to_key_frame_and_stays_to_the_end() 
 
 def test_outside_holds_from_its_key_frame_on_and_boxes_go_towards_it() -> None:
     outside = 'outside="1" occluded="0" keyframe="1"'
-    assert places(from_cvat(box(0), box(40, 80, more=outside), box(70, 5))) == {
+    assert rows(from_cvat(box(0), box(40, 80, more=outside), box(70, 5))) == {
         0: 0, 1: 20, 2: 40, 3: 60, 7: 5, 8: 5, 9: 5,
     }  # fmt: skip
 
@@ -138,7 +138,7 @@ def test_outside_holds_from_its_key_frame_on_and_boxes_go_towards_it() -> None:
 def test_frames_that_are_no_key_frames_say_nothing() -> None:
     shown = 'outside="0" occluded="1" keyframe="0"'
     found = from_cvat(box(0), box(10, 500, more=shown), box(20, 20))
-    assert places(found)[1] == 10
+    assert rows(found)[1] == 10
     assert not any(one.occluded for one in found.sightings)
 
 
@@ -158,7 +158,7 @@ def test_an_outside_box_may_say_that_the_object_is_covered() -> None:
     outside = 'outside="1" occluded="0" keyframe="1"'
     covered = box(20, more=outside, inner=attribute("hidden", "true"))
     gone = box(40, more=outside, inner=attribute("hidden", "false"))
-    assert places(from_cvat(box(0), covered, gone)) == {0: 0, 1: 0, 2: None, 3: None}
+    assert rows(from_cvat(box(0), covered, gone)) == {0: 0, 1: 0, 2: None, 3: None}
 
 
 def test_moments_are_clicked_or_written() -> None:
@@ -190,7 +190,7 @@ def test_tracks_of_one_instance_are_one() -> None:
 
 def test_frames_between_the_seconds_of_an_odd_rate_are_found() -> None:
     found = from_cvat(box(0), box(60, 60), fps=29.97)
-    assert places(found) == {0: 0, 1: 30, 2: 60, 3: 60}
+    assert rows(found) == {0: 0, 1: 30, 2: 60, 3: 60}
     assert found.video.seconds == pytest.approx(100 / 29.97)
 
 

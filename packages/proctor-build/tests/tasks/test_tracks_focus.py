@@ -36,7 +36,7 @@ from proctor_build.focus.plan import ASKED, FocusPlan, focus_templates
 from proctor_build.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, track
-from tests.support.log_reading import CLOCK, PLACED, READINGS, disagreements, seconds_of, times
+from tests.support.log_reading import CLOCK, POSITIONED, READINGS, disagreements, seconds_of, times
 
 
 def test_simulated_videos_become_questions_that_the_event_log_confirms(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_every_rule_agrees_with_the_log(
     wrong, read = disagreements(asked, events, {one.video.id: one for one in many[0]})
     assert wrong == []
     assert set(FOCUS_RULES) == set(ASKED)
-    assert set(read) == set(FOCUS_RULES) - set(ATTRIBUTE_RULES) == {*READINGS, *PLACED}
+    assert set(read) == set(FOCUS_RULES) - set(ATTRIBUTE_RULES) == {*READINGS, *POSITIONED}
 
 
 def test_no_constant_answer_wins(asked: FocusBuilt) -> None:

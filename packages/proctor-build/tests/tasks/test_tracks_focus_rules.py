@@ -210,14 +210,14 @@ def test_rules_on_one_instance_by_hand() -> None:
     where = offered("one-where")
     assert where[f"In which part of the picture, at 00:00:30, is {the_first}?"] == "upper left"
     assert not [text for text in where if "clip" in text], "there is one clip: no time needs to single it out"
-    place = "A needle is still inside the patient and out of view. In which part of the picture was it last seen?"
+    row = "A needle is still inside the patient and out of view. In which part of the picture was it last seen?"
     assert offered("last-place") == {}, "its middle lies on the line between left and right"
     moved = HAND.model_copy(
         update={"sightings": tuple(track("n1", "Needle", 10, 40) + track("n2", "Needle", 50, 70, x=60, y=70))}
     )
     say = focus_templates(HAND.classes)
     assert [one.answer for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == ["lower right"]
-    assert [one.question for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == [place]
+    assert [one.question for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == [row]
     assert list(FOCUS_RULES["last-place"](Timeline(moved, 71.0), say)) == [], "it may be in view yet"
     happens = {text: answer for text, answer in offered("happens").items() if "needles" in text}
     assert happens["What happens to needles at 00:00:10?"] == "one is brought into the patient"
@@ -244,9 +244,15 @@ def test_two_insertions_close_together_are_not_told_apart_by_their_time() -> Non
         assert list(FOCUS_RULES[rule](Timeline(close), say)) == []
 
 
-def coloured(video: str, colour: str, place: str, soaked: str) -> Annotation:
+def coloured(video: str, colour: str, file_location: str, soaked: str) -> Annotation:
     """A sponge whose attributes change at 50 s, and a second one that goes in at 60 s and stays."""
-    before = {"colour": "white", "location": place, "soaked": "false", "purpose": "drying", "held_by": "grasper"}
+    before = {
+        "colour": "white",
+        "location": file_location,
+        "soaked": "false",
+        "purpose": "drying",
+        "held_by": "grasper",
+    }
     after = {"colour": colour, "location": "liver bed", "soaked": soaked, "purpose": "pressing", "held_by": "nothing"}
     first = [
         one.model_copy(update={"attributes": before if one.second < 50 else after})

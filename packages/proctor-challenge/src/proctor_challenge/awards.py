@@ -19,7 +19,7 @@ class Contender:
     it beats every baseline."""
 
     name: str
-    place: int | None
+    rank: int | None
     above: bool = True
     reasons: tuple[str, ...] = ()
 
@@ -34,11 +34,11 @@ def prize_shares(contenders: Sequence[Contender], split: Sequence[float]) -> dic
     >>> {name: str(share) for name, share in prize_shares([one, two, three], (50, 30, 20)).items()}
     {'B': '2/5', 'C': '2/5'}
     """
-    entitled = [one for one in contenders if not one.reasons and one.place is not None]
+    entitled = [one for one in contenders if not one.reasons and one.rank is not None]
     parts = [Fraction(str(part)) / 100 for part in split]
     shares: dict[str, Fraction] = {}
     taken = 0
-    for _, group in groupby(sorted(entitled, key=lambda one: one.place or 0), key=lambda one: one.place):
+    for _, group in groupby(sorted(entitled, key=lambda one: one.rank or 0), key=lambda one: one.rank):
         tied = list(group)
         pool = sum(parts[taken : taken + len(tied)], Fraction(0))
         taken += len(tied)
@@ -55,5 +55,5 @@ def announced_teams(contenders: Sequence[Contender], most: int) -> set[str]:
     >>> sorted(announced_teams(teams, 2))
     ['A', 'C', 'D']
     """
-    above = [one for one in contenders if one.above and one.place is not None]
-    return {one.name for one in above if sum((other.place or 0) < (one.place or 0) for other in above) < most}
+    above = [one for one in contenders if one.above and one.rank is not None]
+    return {one.name for one in above if sum((other.rank or 0) < (one.rank or 0) for other in above) < most}

@@ -17,7 +17,17 @@ _GENERIC = ("All questions", "Questions of ")  # titles that say no more than th
 _PLAIN = Metric("mean", "Mean")
 
 _OPTIONAL = (
-    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
+    *(
+        "low",
+        "high",
+        "rank_low",
+        "rank_high",
+        "resampled_rank_low",
+        "resampled_rank_high",
+        "p_first",
+        "seconds",
+        "below_line",
+    ),
     "announced",
 )
 
@@ -140,8 +150,8 @@ def _chart_row(board: Board, row: Row, how: BoardText, *, organiser: bool) -> Ch
     return ChartRow(
         str(row["name"] or how.text("board.unlisted")),
         (lane,),
-        DASH if row.get("place") is None else str(row["place"]),
-        rank_ends(row.get("place"), row["rank_low"], row["rank_high"]) if by_mean else "",
+        DASH if row.get("rank") is None else str(row["rank"]),
+        rank_ends(row.get("rank"), row["rank_low"], row["rank_high"]) if by_mean else "",
         " · ".join(filter(None, below)),
         tuple(how.text(f"board.{name}") for name in _badges(row, organiser=organiser)),
         is_baseline=bool(row["baseline"]),

@@ -59,13 +59,22 @@ _MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entrie
 _OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
 _KEPT = (
-    *("place", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
-    *("win_rate", "win_rate_tied", "head_to_head", "tie_broken", "place_low", "place_high", "p_first", "chances"),
+    *("rank", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
+    *(
+        "win_rate",
+        "win_rate_tied",
+        "head_to_head",
+        "tie_broken",
+        "resampled_rank_low",
+        "resampled_rank_high",
+        "p_first",
+        "chances",
+    ),
     *("baseline", "below_line", "advances", "mean_if_wrong", "mean_if_excluded"),
 )
 _HEADS = (
-    *("Team", ">Place", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
-    *(f">{HEADS['places']}", f">{HEADS['p_first']}", ">Seconds (median)", "Remarks"),
+    *("Team", ">Rank", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
+    *(f">{HEADS['resampled_ranks']}", f">{HEADS['p_first']}", ">Seconds (median)", "Remarks"),
 )
 GATE_LINE = (
     "A team passes the gate of a board if its mean is better than that of every baseline there: a rule, no test."
@@ -76,7 +85,7 @@ _PLAIN = Metric("mean", "Mean")
 _CAPTION = (
     "Mean is that of the accuracies in the buckets, with its 95 % interval over whole groups; beside it the rank by the "
     "mean with its simultaneous interval. A win rate is the share of bootstrap samples in which a system is best of all or, of "
-    "those that share one of the first three places by the rule, best of the tied. The place in 95 % of resamples is the spread of the place over bootstrap samples of groups, "
+    "those that share one of the first three ranks by the rule, best of the tied. The rank in 95 % of resamples is the spread of the rank over bootstrap samples of groups, "
     "no confidence interval; first in resamples is the share of them in which it is first. Baselines have no place."
 )
 
@@ -288,7 +297,7 @@ def _named(facts: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]
     for order in facts.get("tie_orders", ()):
         if all(name in names for tied in order["all"] for name in tied):
             readings = {how: [[names[name] for name in tied] for tied in order[how]] for how in _READINGS}
-            orders.append({"place": order["place"], **readings})
+            orders.append({"rank": order["rank"], **readings})
     for one in facts.get("removals", ()):
         changes = one["moves_first"] or one["moves_top"]
         if changes and {one["name"], *one["first"], *one["top"]} <= names.keys():
@@ -318,7 +327,7 @@ def _announced(rows: list[dict[str, Any]], rules: Phase, visitor: Visitor, now: 
     prizes = rules.prizes
     if prizes is None or (visitor != "organiser" and (prizes.at is None or now < prizes.at)):
         return rows
-    teams = [Contender(row["name"], row["place"], not row.get("below_line")) for row in rows if not row["baseline"]]
+    teams = [Contender(row["name"], row["rank"], not row.get("below_line")) for row in rows if not row["baseline"]]
     first = announced_teams(teams, prizes.announced)
     return [row | {"announced": True} if not row["baseline"] and row["name"] in first else row for row in rows]
 
@@ -376,11 +385,9 @@ def board_lines(board: Mapping[str, Any]) -> list[str]:
     """What to know of a board, one sentence each: where the readings of the tie-break differ, what changes without a team,
     and what the intervals of ranks promise."""
     facts = board["facts"]
-    orders = [
-        TieOrder(one["place"], *(tuple(map(tuple, one[how])) for how in _READINGS)) for one in facts["tie_orders"]
-    ]
+    orders = [TieOrder(one["rank"], *(tuple(map(tuple, one[how])) for how in _READINGS)) for one in facts["tie_orders"]]
     removals = [Removal(**one) for one in facts["removals"]]
-    first = [row["name"] or _NOT_LISTED for row in board["rows"] if row["place"] == 1]
+    first = [row["name"] or _NOT_LISTED for row in board["rows"] if row["rank"] == 1]
     lines = [*tie_lines(orders, facts.get("ties", "tied")), *removal_lines(removals, first)]
     ranked = any(row.get("rank_low") is not None for row in board["rows"])
     return [*lines, RANK_INTERVAL_LINE] if ranked else lines
@@ -428,13 +435,13 @@ def _section(board: dict[str, Any], table: Table, how: BoardText, note: str) -> 
 
 def _finding(board: dict[str, Any]) -> str:
     """Who leads the first board, in one sentence."""
-    best = min((row["place"] for row in board["rows"] if row["place"]), default=None)
-    first = [row["name"] or _NOT_LISTED for row in board["rows"] if best and row["place"] == best]
+    best = min((row["rank"] for row in board["rows"] if row["rank"]), default=None)
+    first = [row["name"] or _NOT_LISTED for row in board["rows"] if best and row["rank"] == best]
     if not first:
         return "Nobody has a place"
     if len(first) > 1:
         return f"{', '.join(first)} share the first place"
-    high = next(row.get("rank_high") for row in board["rows"] if row["place"] == best)
+    high = next(row.get("rank_high") for row in board["rows"] if row["rank"] == best)
     return f"{first[0]} leads" if high in {None, 1} else f"{first[0]} leads, but not certainly"
 
 
@@ -450,8 +457,8 @@ def _size(facts: dict[str, Any]) -> str:
 def leaders(board: dict[str, Any]) -> str:
     """Who has the first place, and how certain that is. It is the best place that is shown: the first one may have
     been disqualified since."""
-    best = min((row["place"] for row in board["rows"] if row["place"]), default=None)
-    first = [row for row in board["rows"] if best and row["place"] == best]
+    best = min((row["rank"] for row in board["rows"] if row["rank"]), default=None)
+    first = [row for row in board["rows"] if best and row["rank"] == best]
     names = ", ".join(row["name"] or _NOT_LISTED for row in first)
     if not first:
         return "Nobody has a place."
@@ -483,12 +490,14 @@ def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
         remarks.append(f"incomplete: {' to '.join(ends)}")
     return (
         Cell(row["name"] or "not listed", badge="baseline" if row["baseline"] else ""),
-        str(row["place"] or ""),
+        str(row["rank"] or ""),
         value(metric, row["mean"]),
         interval(metric, row["low"], row["high"]),
         f"{row['rank_by_mean']} ({rank_range(row['rank_low'], row['rank_high'])})" if ranked else "",
         *("" if row.get(name) is None else percent(row[name]) for name in ("win_rate", "win_rate_tied")),
-        "" if row.get("place_low") is None else rank_range(row["place_low"], row["place_high"]),
+        ""
+        if row.get("resampled_rank_low") is None
+        else rank_range(row["resampled_rank_low"], row["resampled_rank_high"]),
         "" if row.get("p_first") is None else percent(row["p_first"]),
         "" if seconds is None else f"{seconds['median']:.1f}{'' if seconds['measured'] else ' (self-reported)'}",
         "; ".join(remarks),

@@ -167,13 +167,13 @@ class BoardMaker:
             run = chosen_runs(self.store, self.benchmark, (system,), (self.phase.condition,))[0]
             rows = self.store.score_rows(run, scorer=ranked.scorer, metric=ranked.metric.name)
             value = {row.item_id: row.value for row in rows}
-            used = np.array([place for place, name in enumerate(items.ids) if value.get(name) is not None])
-            right = np.array([value[items.ids[place]] for place in used.tolist()])
+            used = np.array([index for index, name in enumerate(items.ids) if value.get(name) is not None])
+            right = np.array([value[items.ids[index]] for index in used.tolist()])
             group, weights = items.group[used], np.full((1, len(used)), 1 / max(1, len(used)))
         scored = ~np.isnan(right)
         if not scored.any():
             return None
-        options = self._options([items.ids[place] for place in used.tolist()])
+        options = self._options([items.ids[index] for index in used.tolist()])
         shown = ShownMeans(options, weights, self.phase.results.digits)
         return HiddenQuestions(HiddenSet.of(right[scored], group[scored]), shown)
 
@@ -200,8 +200,8 @@ class BoardMaker:
         rows = []
         for row in board_rows(board):
             mean = self._mean(board.scores.right[row["system"]], board.scores, (0.0, 1.0))
-            places = stability.get(row["system"])
-            more = {"low": mean.ci_low, "high": mean.ci_high, "chances": None if places is None else [*places.chances]}
+            ranks = stability.get(row["system"])
+            more = {"low": mean.ci_low, "high": mean.ci_high, "chances": None if ranks is None else [*ranks.chances]}
             rows.append(row | more)
         standings = board.standings
         facts = {
@@ -226,7 +226,7 @@ class BoardMaker:
         """The mean over the buckets of the chance level in each; None if a question has none."""
         known = {item.id: chance_of(item) for item in self.store.items(self.benchmark)}
         ids = load_items(self.store, self.store.card(self.benchmark)).ids
-        levels = [known[ids[place]] for place in scores.item.tolist()]
+        levels = [known[ids[row]] for row in scores.item.tolist()]
         if not levels or None in levels:
             return None
         _, bucket, size = np.unique(scores.bucket, return_inverse=True, return_counts=True)
@@ -248,7 +248,7 @@ class BoardMaker:
             above = row.value is not None and all(sign * (row.value - value) > _ROUNDING for value in known)
             verdict = {"below_line": not above, "advances": above} if known else {"below_line": None, "advances": None}
             rows.append(_row(row) | verdict | {"baseline": False})
-        rows += [_row(row) | {"place": None, "baseline": True} for row in baselines]
+        rows += [_row(row) | {"rank": None, "baseline": True} for row in baselines]
         facts = {
             "questions": ranked.items,
             "left_out": ranked.left_out,
@@ -280,26 +280,26 @@ def _options_at(chance: float | None) -> int:
 
 def _weights(scores: Sequence[RankedScores]) -> Floats:
     """The weight of each item in the mean over the buckets of each board: boards × items in use."""
-    places = np.unique(np.concatenate([one.item for one in scores]))
-    weights = np.zeros((len(scores), len(places)))
+    ranks = np.unique(np.concatenate([one.item for one in scores]))
+    weights = np.zeros((len(scores), len(ranks)))
     for row, one in zip(weights, scores, strict=True):
         _, bucket, size = np.unique(one.bucket, return_inverse=True, return_counts=True)
-        row[np.searchsorted(places, one.item)] = 1 / (len(size) * size[bucket])
+        row[np.searchsorted(ranks, one.item)] = 1 / (len(size) * size[bucket])
     return weights
 
 
 def _row(row: LeaderboardRow) -> dict[str, Any]:
     return {
         "system": row.system,
-        "place": row.rank,
+        "rank": row.rank,
         "mean": row.value,
         "low": row.ci_low,
         "high": row.ci_high,
         "rank_by_mean": row.rank,
         "rank_low": row.rank_low,
         "rank_high": row.rank_high,
-        "place_low": row.place_low,
-        "place_high": row.place_high,
+        "resampled_rank_low": row.resampled_rank_low,
+        "resampled_rank_high": row.resampled_rank_high,
         "p_first": row.p_best,
         "mean_if_wrong": row.if_wrong,
         "mean_if_excluded": row.if_excluded,

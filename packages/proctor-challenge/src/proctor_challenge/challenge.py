@@ -54,7 +54,7 @@ class SealedPart:
     _benchmarks: dict[str, Benchmark] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def place(self) -> Path:
+    def sealed_folder(self) -> Path:
         """The folder that only the scorer's user may open."""
         return self.folder / SEALED
 
@@ -77,8 +77,8 @@ class SealedPart:
 
     def store_at(self, phase: str) -> str | Path:
         """The path or URL of the store with a phase's answers and scores."""
-        place = self.settings.answers.replace("{phase}", phase)
-        return place if "://" in place else self.folder / place
+        location = self.settings.answers.replace("{phase}", phase)
+        return location if "://" in location else self.folder / location
 
     @contextmanager
     def store(self, phase: str) -> Iterator[Store]:
@@ -100,9 +100,9 @@ class SealedPart:
 
     def secret(self, name: str) -> bytes:
         """A secret of this challenge, created on first use and readable by its owner only."""
-        path = self.place / name
+        path = self.sealed_folder / name
         try:
-            self.place.mkdir(mode=0o700, exist_ok=True)
+            self.sealed_folder.mkdir(mode=0o700, exist_ok=True)
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(secrets.token_bytes(SECRET_BYTES))
         except FileExistsError:
@@ -117,7 +117,7 @@ class SealedPart:
     @property
     def commitment_key(self) -> Path:
         """The file with the key of commitments."""
-        return self.place / "commitment.key"
+        return self.sealed_folder / "commitment.key"
 
     def commitment(self, phase: str) -> str:
         """A keyed hash that commits a phase to its questions, references and rules (condition, budget, gate, which
@@ -181,8 +181,8 @@ class Challenge:
         if access == "web" and not same_user and reached and (folder / SEALED).exists():
             expected = "a folder of another user that this one can't open, or --same-user to try things out"
             raise InputError(folder / SEALED, found="a folder that the web server could open", expected=expected)
-        place = challenge_store(folder, settings, store)
-        engine = place.opened(create=create)
+        location = challenge_store(folder, settings, store)
+        engine = location.opened(create=create)
         try:
             prepare_accounts(engine)
             TABLES.prepare(engine)
@@ -192,8 +192,8 @@ class Challenge:
             if isinstance(error, InputError):
                 raise
             found = " ".join(str(error.orig).split())[:200]
-            fault = InputError(place.shown, found=found, expected="a database that answers")
-            raise away(place.shown, error, engine.dialect.name) or fault from error
+            fault = InputError(location.shown, found=found, expected="a database that answers")
+            raise away(location.shown, error, engine.dialect.name) or fault from error
 
     def close(self) -> None:
         """Closes all connections."""

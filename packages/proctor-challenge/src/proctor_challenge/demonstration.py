@@ -59,7 +59,7 @@ def demonstrate(
     store = str(folder / read_challenge(folder).store)  # its own, whatever the environment says
     challenge = Challenge.open(folder, "organiser", store=store)
     try:
-        baseline_file = challenge.sealed.place / f"{_BASELINE}.json"
+        baseline_file = challenge.sealed.sealed_folder / f"{_BASELINE}.json"
         _write_answers(challenge, plan, _BASELINE, _BASELINE_KNOWS, baseline_file)
         open_phase(challenge, PRE_EVALUATION, None)
         log(f"opened {PRE_EVALUATION}")
@@ -129,10 +129,10 @@ def _text(item: Item, guess: RandomGuess, *, knows: bool) -> str:
 
 
 def _receipt(challenge: Challenge) -> Path:
-    place = challenge.folder.parent / "receipt.json"
+    location = challenge.folder.parent / "receipt.json"
     with challenge.reading() as connection:
         found = receipt_of(connection, 1, public_key(challenge.folder))
     if found is None:
-        raise InputError(place, found="no receipt", expected="one of the first submission")
-    write_whole(place, found.text())
-    return place
+        raise InputError(location, found="no receipt", expected="one of the first submission")
+    write_whole(location, found.text())
+    return location

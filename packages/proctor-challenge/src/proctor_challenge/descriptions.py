@@ -75,8 +75,8 @@ def kind_of_description(file: Path) -> Literal["text", "pdf"]:
     return "text"
 
 
-def keep_description(challenge: Challenge, entry: DescriptionEntry, place: Callable[[Path], object]) -> int:
-    """Records a description and calls `place` to store its bytes under the path that it gets. Returns its id. Raises
+def keep_description(challenge: Challenge, entry: DescriptionEntry, location: Callable[[Path], object]) -> int:
+    """Records a description and calls `location` to store its bytes under the path that it gets. Returns its id. Raises
     `DescriptionError` for a phase that takes none (now), and for too many."""
     now, phase = challenge.now(), challenge.phase(entry.phase)
     folder = challenge.uploads / _FOLDER
@@ -106,7 +106,7 @@ def keep_description(challenge: Challenge, entry: DescriptionEntry, place: Calla
         }
         former = description_of(connection, phase, entry.team)
         made = int(connection.execute(insert(descriptions).values(values).returning(descriptions.c.id)).scalar_one())
-        place(folder / entry.upload)
+        location(folder / entry.upload)
         if former is not None:
             _remove_unused(connection, challenge, former["upload"])
         by = entry.account or None

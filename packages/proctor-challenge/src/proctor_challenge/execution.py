@@ -90,7 +90,7 @@ async def run_submission(
         with sealed.store(leased.phase) as store:
             # Conditions draw the same for all submissions; only the order differs. The container measures the time.
             options = PlanOptions(order_seed=leased.seed)
-            cache = sealed.place / "cache" if phase.hidden else None
+            cache = sealed.sealed_folder / "cache" if phase.hidden else None
             single = plan_single(store, benchmark, system, phase.condition, options, scorers=(), cache_dir=cache)
             if single.to_ask:
                 await _ask(single, system, stop, on_progress)

@@ -153,25 +153,25 @@ def write_public_questions(folder: Path, phase: str) -> tuple[str, int]:
         raise InputError(
             f"phase {phase}", found="no sealed questions", expected="some (sealed: …): the others are public"
         )
-    place = rules.questions or f"public/{phase}"
+    location = rules.questions or f"public/{phase}"
     sealed, write_questions = SealedPart(folder, settings), question_writer(settings.benchmark, folder / rules.sealed)
     scored = sealed.benchmark(phase)
-    with whole_folder(folder / place) as half:
+    with whole_folder(folder / location) as half:
         ids = {item.id for item in scored.items}
         write_questions(folder / rules.sealed, half, ids, references=False, track=settings.track)
         given = load(settings.benchmark, half, folder / (rules.media or rules.sealed), track=settings.track)
         if problems := list(handed_out_problems(scored, given)):
-            raise ProblemsError(folder / place, problems)
-    return place, len(scored.items)
+            raise ProblemsError(folder / location, problems)
+    return location, len(scored.items)
 
 
 def _copy_media(library: MediaLibrary, sources: Collection[str], out: Path) -> None:
     out.mkdir()
     for source in sorted(sources):
         file = library.locate(source).resolve()
-        place = out / file.relative_to(Path(library.root or "").resolve())
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, place)
+        location = out / file.relative_to(Path(library.root or "").resolve())
+        location.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, location)
 
 
 def _settings(plan: NewChallenge, benchmark: Benchmark, phases: list[dict[str, Any]]) -> dict[str, Any]:

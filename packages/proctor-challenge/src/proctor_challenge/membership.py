@@ -29,8 +29,8 @@ from proctor_web import find_account, new_token, pseudonym_of, record_change, ut
 class TeamError(InputError):
     """A team can't be registered, joined or left; `reason` is the key of the text that pages show."""
 
-    def __init__(self, reason: str, place: str, *, found: str, expected: str) -> None:
-        super().__init__(place, found=found, expected=expected)
+    def __init__(self, reason: str, location: str, *, found: str, expected: str) -> None:
+        super().__init__(location, found=found, expected=expected)
         self.reason = reason
 
 
@@ -78,7 +78,7 @@ def _named(connection: Connection, account: int) -> dict[str, JsonValue]:
     return {"account": pseudonym_of(connection, account)}
 
 
-def place_member(connection: Connection, challenge: Challenge, by: int | None, name: str, team: int) -> None:
+def assign_member(connection: Connection, challenge: Challenge, by: int | None, name: str, team: int) -> None:
     """An organiser puts the account of this name into a team; from another team it is moved. Raises `InputError` for an
     unknown name, and `TeamError` for another role and as `move_member` does; the transaction is to be rolled back
     then."""

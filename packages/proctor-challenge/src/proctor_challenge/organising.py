@@ -23,7 +23,7 @@ from proctor_challenge.descriptions import (
     description_of,
     rule_on_description,
 )
-from proctor_challenge.membership import members_of, new_join_secret, place_member, remove_member
+from proctor_challenge.membership import assign_member, members_of, new_join_secret, remove_member
 from proctor_challenge.receipts import SignedReceipt, public_key, receipt_of
 from proctor_challenge.schema import submissions, teams
 from proctor_challenge.states import SubmissionState
@@ -101,7 +101,7 @@ def _ineligible(connection: Connection, challenge: Challenge, name: str, _: Team
 
 def _join(connection: Connection, challenge: Challenge, name: str, change: TeamChange) -> str:
     team, member = named_team(connection, name), _member(change)
-    place_member(connection, challenge, None, member, team["id"])
+    assign_member(connection, challenge, None, member, team["id"])
     return f"{member} is a member of {team['name']}"
 
 

@@ -15,7 +15,7 @@ from proctor_challenge.challenge import Challenge
 from proctor_challenge.descriptions import described, description_fault
 from proctor_challenge.settings import CHALLENGE_FILE, Phase, Prizes
 
-NOT_PLACED, NOT_ABOVE, NOT_ELIGIBLE = "no place", "not above every baseline", "not eligible for awards"
+NOT_ASSIGNED, NOT_ABOVE, NOT_ELIGIBLE = "no place", "not above every baseline", "not eligible for awards"
 NO_DESCRIPTION, INSUFFICIENT = "no description of the method", "description does not suffice"
 
 
@@ -37,8 +37,8 @@ def prize_table(
         return None
     named = [board["name"] for board in seen["boards"]]
     if unknown := [name for name in prizes.boards if name not in named]:
-        place = f"phase {phase}, prizes, boards"
-        raise InputError(CHALLENGE_FILE, place, found=repr(unknown[0]), expected=one_of(named, unknown[0]))
+        rank = f"phase {phase}, prizes, boards"
+        raise InputError(CHALLENGE_FILE, rank, found=repr(unknown[0]), expected=one_of(named, unknown[0]))
     faults = {team: description_fault(row) for team, row in described(connection, rules).items()}
     boards = [_board(board, rules, prizes, faults, len(seen["boards"])) for board in seen["boards"]]
     _name_coauthors(boards, prizes)
@@ -54,7 +54,7 @@ def _board(board: dict[str, Any], rules: Phase, prizes: Prizes, faults: dict[int
     teams = [row for row in board["rows"] if not row["baseline"]]
     contenders = [
         Contender(
-            row["name"], row["place"], not row.get("below_line"), _reasons(row, rules, faults.get(row["team"], "none"))
+            row["name"], row["rank"], not row.get("below_line"), _reasons(row, rules, faults.get(row["team"], "none"))
         )
         for row in teams
     ]
@@ -63,7 +63,7 @@ def _board(board: dict[str, Any], rules: Phase, prizes: Prizes, faults: dict[int
     for row, contender in zip(teams, contenders, strict=True):
         share = shares.get(contender.name, Fraction(0))
         money = None if prizes.amount is None else _money(share * part, prizes.amount)
-        told = {"place": contender.place, "team": contender.name, "listed": row["listed"], "above": contender.above}
+        told = {"rank": contender.rank, "team": contender.name, "listed": row["listed"], "above": contender.above}
         told |= {"prize": round(100 * float(share), 2), "of_all": round(100 * float(share * part), 2), "amount": money}
         told |= {"announced": contender.name in first, "reasons": list(contender.reasons)}
         rows.append(told)
@@ -82,7 +82,7 @@ def _money(share: Fraction, amount: float) -> float:
 
 
 def _reasons(row: dict[str, Any], rules: Phase, fault: str) -> tuple[str, ...]:
-    reasons = [NOT_PLACED] if row["place"] is None else []
+    reasons = [NOT_ASSIGNED] if row["rank"] is None else []
     reasons += [NOT_ABOVE] if row.get("below_line") else []
     reasons += [] if row["eligible"] else [NOT_ELIGIBLE]
     if rules.description.required_for != "nothing" and fault:
@@ -92,7 +92,7 @@ def _reasons(row: dict[str, Any], rules: Phase, fault: str) -> tuple[str, ...]:
 
 def _name_coauthors(boards: Sequence[dict[str, Any]], prizes: Prizes) -> None:
     """Adds to each row how many co-authors its team may name: if it beats every baseline of one of the boards."""
-    above = {row["team"] for board in boards for row in board["rows"] if row["above"] and row["place"] is not None}
+    above = {row["team"] for board in boards for row in board["rows"] if row["above"] and row["rank"] is not None}
     for board in boards:
         for row in board["rows"]:
             row["coauthors"] = prizes.coauthors if row["team"] in above else 0
@@ -136,7 +136,7 @@ def prize_tables(content: dict[str, Any]) -> list[Table]:
     """One table per board, with the rule below the last one."""
     tables = []
     money = content["amount"] is not None
-    heads = (">Place", "Team", "Above baselines", ">Prize", ">Of all", *((">Amount",) if money else ()))
+    heads = (">Rank", "Team", "Above baselines", ">Prize", ">Of all", *((">Amount",) if money else ()))
     for board in content["boards"]:
         rows = tuple(_cells(row, content["currency"], money=money) for row in board["rows"])
         left = f"; {board['left']:g} % not awarded" if board["left"] else ""
@@ -149,7 +149,7 @@ def _cells(row: dict[str, Any], currency: str, *, money: bool) -> tuple[str, ...
     amount = (f"{row['amount']:,.2f} {currency}".strip() if row["amount"] else "",) if money else ()
     share = (f"{row[name]:g} %" if row["prize"] else "" for name in ("prize", "of_all"))
     return (
-        str(row["place"] or ""),
+        str(row["rank"] or ""),
         row["team"] or "not listed",
         "yes" if row["above"] else "no",
         *share,

@@ -203,9 +203,9 @@ def _named_key(key: str | Path) -> str:
     return _checked_key(input_text(path, "a public key").strip() if path.is_file() else str(key), path)
 
 
-def _checked_key(text: str, place: Path) -> str:
+def _checked_key(text: str, location: Path) -> str:
     if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
-        raise InputError(place, found=f"{text[:40]!r}", expected="a public key, 64 hexadecimal digits")
+        raise InputError(location, found=f"{text[:40]!r}", expected="a public key, 64 hexadecimal digits")
     return text
 
 

@@ -51,14 +51,14 @@ def folder_rights(folder: Path, settings: ChallengeSettings) -> FolderRights:
 
 def _parts(folder: Path, settings: ChallengeSettings) -> Iterator[tuple[Path, int]]:
     """The parts that both accounts use, each with what the scorer's needs there."""
-    place = challenge_store(folder, settings)
-    in_folder = "://" not in place.text
-    yield folder, _SHARED | _W if in_folder and Path(place.text).parent.resolve() == folder.resolve() else _FOLDER
+    location = challenge_store(folder, settings)
+    in_folder = "://" not in location.text
+    yield folder, _SHARED | _W if in_folder and Path(location.text).parent.resolve() == folder.resolve() else _FOLDER
     yield folder / CHALLENGE_FILE, _R
     yield folder / "public", _FOLDER if (folder / KEY_FILE).is_file() else _SHARED | _W  # the scorer's writes the key
     yield folder / UPLOADS, _SHARED
-    if in_folder and Path(place.text).exists():
-        yield Path(place.text), _R | _W
+    if in_folder and Path(location.text).exists():
+        yield Path(location.text), _R | _W
 
 
 def _problems(folder: Path, part: Path, needed: int, groups: frozenset[int]) -> Iterator[str]:

@@ -146,8 +146,8 @@ def _alone() -> Iterator[None]:
         _FILES.release()
 
 
-def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], object]) -> int:
-    """Records a submission and calls `place` to store its bytes under the path that it gets: both, or neither. Returns
+def keep_upload(challenge: Challenge, entry: HandIn, location: Callable[[Path], object]) -> int:
+    """Records a submission and calls `location` to store its bytes under the path that it gets: both, or neither. Returns
     its id. Raises `HandInError` when the team may not submit."""
     with _alone(), challenge.writing() as connection:
         if entry.account != _SHELL and not is_member(connection, entry.account, entry.team):
@@ -157,7 +157,7 @@ def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], obj
         recent = challenge.clock(connection) - CHECK_SILENT
         if entry.account != _SHELL and is_checked(connection, entry.team, recent, but=made):
             raise HandInError("checking")
-        place(challenge.uploads / entry.upload)
+        location(challenge.uploads / entry.upload)
     return made
 
 

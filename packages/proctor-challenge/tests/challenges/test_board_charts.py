@@ -18,7 +18,7 @@ TEXTS = Path(proctor_challenge.__file__).parent / "pages" / "texts"
 
 def row(name: str, mean: float | None, **more: Any) -> dict[str, Any]:
     ends = {"low": None if mean is None else mean - 0.1, "high": None if mean is None else mean + 0.1}
-    return {"name": name, "mean": mean, **ends, "baseline": False, "place": 1, "below_line": None} | more
+    return {"name": name, "mean": mean, **ends, "baseline": False, "rank": 1, "below_line": None} | more
 
 
 def board(*rows: dict[str, Any], **facts: Any) -> dict[str, Any]:
@@ -31,9 +31,9 @@ def drawn(made: dict[str, Any], **more: Any) -> str:
 
 TEAMS = (
     row("Delphinus", 0.402, below_line=False, institution="Clinic"),
-    row("Lynx", 0.27, place=2, below_line=True),
-    row("plain", 0.385, place=None, baseline=True),
-    row("letters", 0.2, place=None, baseline=True),
+    row("Lynx", 0.27, rank=2, below_line=True),
+    row("plain", 0.385, rank=None, baseline=True),
+    row("letters", 0.2, rank=None, baseline=True),
 )
 
 

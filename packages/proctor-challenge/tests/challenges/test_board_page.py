@@ -38,7 +38,7 @@ def test_tables_say_places_means_and_who_passes_the_gate(hosted: Hosted) -> None
     technical, clinical = board_tables(seen_boards(hosted.challenge, PHASE, "public"))
     rows = {row["Team"]: row for row in technical.records}
     assert [*rows] == ["Alpha", "Beta", "plain"]
-    assert (rows["Alpha"]["Place"], rows["plain"]["Place"]) == ("1", "")
+    assert (rows["Alpha"]["Rank"], rows["plain"]["Rank"]) == ("1", "")
     assert (rows["Alpha"]["Remarks"], rows["Beta"]["Remarks"]) == ("passes the gate", "")
     assert rows["Alpha"]["Seconds (median)"] == "1.0 (self-reported)"
     assert technical.title == "Technical leaderboard (120 questions in 6 groups)"
@@ -68,7 +68,7 @@ def test_charts_hold_intervals_and_the_best_baseline_on_the_whole_axis(hosted: H
     ],
 )
 def test_who_leads_is_said_with_its_uncertainty(rows: list[tuple[object, ...]], told: str) -> None:
-    names = ("name", "place", "rank_low", "rank_high")
+    names = ("name", "rank", "rank_low", "rank_high")
     assert leaders({"rows": [dict(zip(names, row, strict=True)) for row in rows]}) == told
 
 

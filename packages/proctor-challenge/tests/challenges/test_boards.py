@@ -76,12 +76,7 @@ def maker(store: Store, *baselines: str) -> BoardMaker:
 def test_it_is_the_leaderboard_and_baselines_have_no_place(store: Store) -> None:
     (board,) = maker(store, "plain").made(("A#1", "B#1", "C#1"))
     theirs = leaderboard(store, NAME, condition="video", options=Options(systems=("A#1", "B#1", "C#1")))
-    assert [(row["system"], row["place"]) for row in board.rows] == [
-        ("A#1", 1),
-        ("B#1", 2),
-        ("C#1", 3),
-        ("plain", None),
-    ]
+    assert [(row["system"], row["rank"]) for row in board.rows] == [("A#1", 1), ("B#1", 2), ("C#1", 3), ("plain", None)]
     for row, one in zip(board.rows, theirs.rows, strict=False):
         assert (row["mean"], row["low"], row["high"]) == (one.value, one.ci_low, one.ci_high)
         assert (row["rank_low"], row["rank_high"], row["p_first"]) == (one.rank_low, one.rank_high, one.p_best)

@@ -69,8 +69,8 @@ def test_media_go_with_their_phase(data: Path, tmp_path: Path, monkeypatch: pyte
     plan = NewChallenge("focus", data, Path("videos"), training=1, pre_evaluation=2, test=3)
     new_challenge(Path("c"), plan)
     sealed = SealedPart(Path("c"), read_challenge(Path("c"), sealed=True))
-    for name, place in (("training", "public"), ("pre-evaluation", "public"), ("test", "sealed")):
-        there = {one.stem for one in Path("c", place, name, "media").iterdir()}
+    for name, row in (("training", "public"), ("pre-evaluation", "public"), ("test", "sealed")):
+        there = {one.stem for one in Path("c", row, name, "media").iterdir()}
         assert there == groups(sealed, name)
     assert not any(one.suffix == ".mp4" for one in Path("c/sealed/pre-evaluation").rglob("*"))
     assert check_challenge(Path("c")).problems == ()

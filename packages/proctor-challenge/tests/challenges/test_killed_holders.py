@@ -130,7 +130,7 @@ def ask(store: Store, run: Run, process: Process, claims: ItemClaims | None) -> 
 def ask_alone(process: Process) -> None:
     """As in a container of its own, so that nobody can look its process up."""
     leases.LEASE_S = LEASE_S
-    run_leases._place = lambda _: process.name  # type: ignore[assignment]
+    run_leases._location = lambda _: process.name  # type: ignore[assignment]
     with the_run(process.url) as (store, run):
         while len(store.settled(run)) < UNITS:
             try:

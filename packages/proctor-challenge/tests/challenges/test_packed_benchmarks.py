@@ -133,10 +133,10 @@ def orders(tmp_path: Path) -> Path:
     keys = {"q1": "DBAC", "q2": "BADC", "q3": "ABCD"}
     for part in ("public/final", "sealed/final"):
         for number, name in enumerate(keys):
-            for place, label in enumerate("ABCD"):
+            for row, label in enumerate("ABCD"):
                 file = folder / part / name / f"{label}.jpg"
                 file.parent.mkdir(parents=True, exist_ok=True)
-                Image.new("RGB", (40, 30), (20 * place + 10, 40 * number, 80)).save(file)
+                Image.new("RGB", (40, 30), (20 * row + 10, 40 * number, 80)).save(file)
         told = [_instance(name) for name in keys]
         (folder / part / "manifest.json").write_text(json.dumps(told))
     references = [{"id": name, "order": list(order), "scenario": "CPR", "video": name} for name, order in keys.items()]

@@ -26,7 +26,7 @@ SPLIT = (50, 30, 20)
 
 
 def of(*teams: tuple[str, int | None, str]) -> list[Contender]:
-    return [Contender(name, place, "b" not in why, tuple(why)) for name, place, why in teams]
+    return [Contender(name, rank, "b" not in why, tuple(why)) for name, rank, why in teams]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_money_is_never_made_nor_given_to_the_wrong_team() -> None:
     rng = generator(5, "prizes")
     for _ in range(2000):
         count = int(rng.integers(1, 9))
-        places = sorted(int(one) for one in rng.integers(1, 6, count))
-        some = [Contender(f"T{n}", place, reasons=("no",) * int(rng.random() < 0.3)) for n, place in enumerate(places)]
+        rows = sorted(int(one) for one in rng.integers(1, 6, count))
+        some = [Contender(f"T{n}", row, reasons=("no",) * int(rng.random() < 0.3)) for n, row in enumerate(rows)]
         shares = prize_shares(some, SPLIT)
         entitled = [one for one in some if not one.reasons]
         assert set(shares) <= {one.name for one in entitled}
@@ -67,8 +67,8 @@ def test_money_is_never_made_nor_given_to_the_wrong_team() -> None:
         for one in entitled:
             for other in entitled:
                 mine, theirs = shares.get(one.name, Fraction(0)), shares.get(other.name, Fraction(0))
-                assert mine >= theirs if (one.place or 0) < (other.place or 0) else True
-                assert mine == theirs if one.place == other.place else True
+                assert mine >= theirs if (one.rank or 0) < (other.rank or 0) else True
+                assert mine == theirs if one.rank == other.rank else True
 
 
 def test_who_is_announced_may_be_without_a_prize_and_beats_the_baselines() -> None:
@@ -210,7 +210,7 @@ def test_a_description_for_the_ranking_decides_who_is_on_the_boards(tmp_path: Pa
         seen = visible_boards(connection, challenge.settings, PHASE, "public", challenge.now())
     assert seen is not None
     assert not seen["outdated"]
-    assert [(row["name"], row["place"]) for row in seen["boards"][0]["rows"]] == [("Beta", 1)]
+    assert [(row["name"], row["rank"]) for row in seen["boards"][0]["rows"]] == [("Beta", 1)]
     with pytest.raises(DescriptionError, match="found a time after 2026-12-01"):
         describe(challenge, PHASE, "Alpha", text(tmp_path))
     challenge.close()
@@ -233,7 +233,7 @@ def test_the_command(challenge: Challenge) -> None:
     assert "no description of the method" in done.stdout
     rows = proctor("challenge", "status", folder, PHASE, "--prizes", "--format", "csv").stdout.splitlines()
     assert rows[0].startswith(
-        "Place,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board"
+        "Rank,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board"
     )
     assert len(rows) == 1 + 2 * 4
     with challenge.reading() as connection:

@@ -88,7 +88,7 @@ def test_boards_equal_rank_on_the_same_answers(hosted: Hosted) -> None:
         assert (mine["facts"]["questions"], mine["facts"]["groups"]) == (other["questions"], other["groups"])
         assert [one["name"] for one in mine["rows"]] == [one["system"].removesuffix("#1") for one in other["systems"]]
         for row, system in zip(mine["rows"], other["systems"], strict=True):
-            for field in ("place", "score", "won", "lost", "tied", "rank_by_mean", "rank_low", "rank_high", "baseline"):
+            for field in ("rank", "score", "won", "lost", "tied", "rank_by_mean", "rank_low", "rank_high", "baseline"):
                 assert row[field] == system[field]
             for field in ("mean", "win_rate", "p_first"):
                 assert row[field] == (None if system[field] is None else round(system[field], 3))
@@ -102,7 +102,7 @@ def test_boards_equal_rank_on_the_same_answers(hosted: Hosted) -> None:
 def test_who_is_better_stands_before_and_the_baseline_has_no_place(hosted: Hosted) -> None:
     technical = seen(hosted.challenge)["boards"][0]["rows"]
     assert technical[0]["name"] == "Alpha"
-    assert (technical[-1]["name"], technical[-1]["place"], technical[-1]["baseline"]) == ("plain", None, True)
+    assert (technical[-1]["name"], technical[-1]["rank"], technical[-1]["baseline"]) == ("plain", None, True)
     below = {row["name"] for row in technical[:-1] if row["below_line"]}
     assert below == {"Delta"}
     assert all(row["low"] < row["mean"] < row["high"] for row in technical)
@@ -228,9 +228,9 @@ def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monk
     with own.reading() as connection:
         (version,) = connection.execute(select(scorers.c.fingerprint)).scalars()
     worker = Worker(own, TrustingExecutor(), DirectScorer(own, version), ("file",))
-    assert [row["place"] for row in seen(own)["boards"][0]["rows"]] != [1, 2, None]
+    assert [row["rank"] for row in seen(own)["boards"][0]["rows"]] != [1, 2, None]
     asyncio.run(worker.work(asyncio.Event(), once=True))
-    assert [row["place"] for row in seen(own)["boards"][0]["rows"]] == [1, 2, None]
+    assert [row["rank"] for row in seen(own)["boards"][0]["rows"]] == [1, 2, None]
     assert (seen(own)["outdated"], board_tables(seen(own))[0].title) == (
         False,
         "Technical leaderboard (160 questions in 8 groups)",

@@ -71,7 +71,7 @@ def test_what_the_ladder_held_back_is_in_no_receipt(hosted: Hosted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("row", "value", "told"),
     [
         (("content", "boards", 0, "mean"), 0.999, "signature: found another one"),
         (("content", "team"), "Others", "signature: found another one"),
@@ -82,14 +82,14 @@ def test_what_the_ladder_held_back_is_in_no_receipt(hosted: Hosted) -> None:
     ],
 )
 def test_a_changed_receipt_is_refused(
-    hosted: Hosted, receipt: Path, place: tuple[Any, ...], value: Any, told: str
+    hosted: Hosted, receipt: Path, row: tuple[Any, ...], value: Any, told: str
 ) -> None:
     content = json.loads(receipt.read_text())
     part = content
-    for name in place[:-1]:
+    for name in row[:-1]:
         part = part[name]
-    assert part[place[-1]] != value
-    part[place[-1]] = value
+    assert part[row[-1]] != value
+    part[row[-1]] = value
     receipt.write_text(json.dumps(content))
     with pytest.raises(InputError, match=told):
         verify_receipt(receipt, key_of(hosted))

@@ -258,6 +258,6 @@ def test_boards_that_were_not_made_are_made(challenge: Challenge, mine: int) -> 
 
 def test_containers_of_two_challenges_have_other_labels(tmp_path: Path) -> None:
     """A worker that removes what a dead one left touches nothing of a challenge whose folder has the same name."""
-    here, there = (opened(asked_folder(tmp_path / place / "trays")) for place in ("here", "there"))
+    here, there = (opened(asked_folder(tmp_path / location / "trays")) for location in ("here", "there"))
     assert here.label != there.label
     assert (here.name, here.label.partition("-")[0]) == ("trays", "trays")

@@ -110,8 +110,8 @@ def test_no_address_is_reached(attacked: Attacked, host: str) -> None:
 
 
 def test_no_socket_of_the_machine_is_reached(attacked: Attacked) -> None:
-    for place in (str(attacked.secret.unix), "/run/podman/podman.sock", "/var/run/docker.sock", "/run/dbus/socket"):
-        assert attacked.asks("connect_unix", place) in {"FileNotFoundError", "PermissionError"}
+    for row in (str(attacked.secret.unix), "/run/podman/podman.sock", "/var/run/docker.sock", "/run/dbus/socket"):
+        assert attacked.asks("connect_unix", row) in {"FileNotFoundError", "PermissionError"}
 
 
 def test_no_abstract_socket_of_the_machine_is_reached(attacked: Attacked) -> None:

@@ -32,13 +32,13 @@ PUBLIC = {
     "/prizes/{name}",
 }
 UPLOADS = {"/phase/{name}/{kind}", "/phase/{name}/description"}
-PLACES = {"name": HIDDEN, "kind": "file"}
+LOCATIONS = {"name": HIDDEN, "kind": "file"}
 WAYS = ways(pages)
 
 
 def at(way: Way, **values: str) -> str:
     """Its path, for the hidden phase and the first team or submission."""
-    return way.at(**(PLACES | values))
+    return way.at(**(LOCATIONS | values))
 
 
 def ready(site: ChallengeSite) -> ChallengeSite:
@@ -86,8 +86,8 @@ def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
         client = people[name]
         headers = {"x-csrf-token": csrf_of(client.get("/"))}
         for way in WAYS:
-            for place in way.places if len(text) < 1_000 else ():
-                check(asked(client, way.method, at(way, **{place: quoted}), headers=headers), (way, place))
+            for row in way.locations if len(text) < 1_000 else ():
+                check(asked(client, way.method, at(way, **{row: quoted}), headers=headers), (way, row))
             for field in way.query:
                 given = {field: encoded.decode("latin-1")}
                 check(asked(client, way.method, at(way), params=given, headers=headers), (way, field))
@@ -165,9 +165,9 @@ def test_postgresql_is_asked_nothing_that_it_can_not_read(tmp_path: Path, postgr
             headers = {"x-csrf-token": csrf_of(client.get("/"))}
             for way in WAYS:
                 for text in UNREADABLE:
-                    for place in way.places:
-                        path = at(way, **{place: quote(text)})
-                        check(asked(client, way.method, path, headers=headers), (way, place, text))
+                    for row in way.locations:
+                        path = at(way, **{row: quote(text)})
+                        check(asked(client, way.method, path, headers=headers), (way, row, text))
                     for field in way.query:
                         check(
                             asked(client, way.method, at(way), params={field: text}, headers=headers),

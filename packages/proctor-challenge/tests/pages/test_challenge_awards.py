@@ -91,20 +91,12 @@ def test_prizes_are_seen_by_organisers_and_by_all_once_announced(site: Challenge
             "name": "Hand Surgeons",
             "team": 1,
             "number": 1,
-            "place": 1,
+            "rank": 1,
             "mean": 0.9,
             "below_line": False,
             "baseline": False,
         },
-        {
-            "name": "Bone Setters",
-            "team": 2,
-            "number": 1,
-            "place": 2,
-            "mean": 0.1,
-            "below_line": True,
-            "baseline": False,
-        },
+        {"name": "Bone Setters", "team": 2, "number": 1, "rank": 2, "mean": 0.1, "below_line": True, "baseline": False},
     ]
     more = {"institution": "Clinic", "eligible": True, "listed": True, "low": 0.0, "high": 1.0, "seconds": None}
     board = {

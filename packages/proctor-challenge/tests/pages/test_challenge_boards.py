@@ -64,7 +64,7 @@ def scored(site: ChallengeSite, team: int, mean: float, phase: str = HIDDEN, num
 def board_row(name: str, mean: float | None, **more: Any) -> dict[str, Any]:
     known = mean is not None
     row = {"name": name, "mean": mean, "low": mean - 0.1 if known else None, "high": mean + 0.1 if known else None}  # type: ignore[operator]
-    return row | {"baseline": False, "place": 1, "institution": "Clinic", "below_line": None, "mine": False} | more
+    return row | {"baseline": False, "rank": 1, "institution": "Clinic", "below_line": None, "mine": False} | more
 
 
 SPREAD = {name: {"optimism": 0.0123, "error": 0.001} for name in ("luck", "attack")}
@@ -76,12 +76,12 @@ def publish(site: ChallengeSite, phase: str = HIDDEN) -> None:
     with site.reading() as connection:
         teams = connection.execute(select(schema.teams).order_by(schema.teams.c.id)).mappings().all()
     rows = [
-        board_row(one["name"], round(MEANS[one["name"]], 3), team=one["id"], number=1, place=place,
-                  listed=bool(one["listed"]), eligible=bool(one["eligible"]), p_first=0.9 if place == 1 else 0.1,
-                  rank_low=1, rank_high=2, place_low=place, place_high=place, seconds=None)
-        for place, one in enumerate(teams, start=1)
+        board_row(one["name"], round(MEANS[one["name"]], 3), team=one["id"], number=1, rank=index,
+                  listed=bool(one["listed"]), eligible=bool(one["eligible"]), p_first=0.9 if index == 1 else 0.1,
+                  rank_low=1, rank_high=2, resampled_rank_low=index, resampled_rank_high=index, seconds=None)
+        for index, one in enumerate(teams, start=1)
     ]  # fmt: skip
-    rows.append({"name": "plain", "mean": 0.6, "low": 0.5, "high": 0.7, "place": None, "baseline": True})
+    rows.append({"name": "plain", "mean": 0.6, "low": 0.5, "high": 0.7, "rank": None, "baseline": True})
     board = {"name": "technical", "title": "All questions", "facts": {"questions": 20, "groups": 2}, "rows": rows}
     content = {"phase": phase, "boards": [board], "given_away": AWAY}
     with site.writing() as connection:

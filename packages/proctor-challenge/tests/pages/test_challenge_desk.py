@@ -37,7 +37,7 @@ def test_who_used_most_waits_longest() -> None:
     now, order = [0.0], list[str]()
 
     async def work(queue: FairQueue, name: str, team: int, seconds: float) -> None:
-        async with queue.place(team):
+        async with queue.slot(team):
             order.append(name)
             await asyncio.sleep(0)
             now[0] += seconds
@@ -46,7 +46,7 @@ def test_who_used_most_waits_longest() -> None:
         queue = FairQueue(1, lambda: now[0])
         await work(queue, "1a", 1, 40)
         await work(queue, "2a", 2, 5)
-        async with queue.place(9):
+        async with queue.slot(9):
             jobs = [("1b", 1), ("2b", 2), ("1c", 1), ("3a", 3), ("4a", 4)]
             tasks = [asyncio.create_task(work(queue, name, team, 5)) for name, team in jobs]
             gone = asyncio.create_task(work(queue, "gone", 5, 5))
@@ -65,10 +65,10 @@ def test_a_turn_that_comes_as_its_owner_leaves_is_passed_on() -> None:
         queue, order = FairQueue(1), list[str]()
 
         async def work(name: str) -> None:
-            async with queue.place(ord(name)):
+            async with queue.slot(ord(name)):
                 order.append(name)
 
-        async with queue.place(0):
+        async with queue.slot(0):
             first, second = asyncio.create_task(work("a")), asyncio.create_task(work("b"))
             await asyncio.sleep(0)
         first.cancel()

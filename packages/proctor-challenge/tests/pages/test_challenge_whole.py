@@ -239,7 +239,7 @@ async def final_phase(host: Host, images: dict[str, Path], *, oracle: bool) -> N
         assert [one["name"] for one in mine["rows"]] == [one["system"].removesuffix("#1") for one in other["systems"]]
         for row, system in zip(mine["rows"], other["systems"], strict=True):
             assert row["mean"] == round(system["mean"], 3)
-            for name in ("place", "rank_low", "rank_high", "won", "lost", "tied"):
+            for name in ("rank", "rank_low", "rank_high", "won", "lost", "tied"):
                 assert row[name] == system[name]
 
 

@@ -155,10 +155,10 @@ def test_an_account_of_its_own_may_reach_a_database_server(tmp_path: Path, postg
     engine = open_engine(postgres_url, create=True)
     prepare_accounts(engine)
     engine.dispose()
-    place = site_store(
+    location = site_store(
         "challenge", tmp_path, "challenge.yaml", "postgresql+psycopg://scorer@127.0.0.1:1/c", postgres_url
     )
-    place.opened(create=True).dispose()
+    location.opened(create=True).dispose()
     file = SiteStore("challenge", tmp_path, "challenge.yaml", "postgresql+psycopg://scorer@127.0.0.1:1/c", "new.db")
     with pytest.raises(
         InputError, match="found no challenge, expected the store of this challenge, which is postgresql"

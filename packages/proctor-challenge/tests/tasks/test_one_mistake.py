@@ -50,11 +50,11 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "one of them right": ([*OTHER_NAMES, GOOD[0]], "found entries with the fields question_id, answer, time"),
     "milliseconds": (
-        [{"qID": name, "content": "yes", "latency": 800 + 9 * place} for place, name in enumerate(ITEMS)],
+        [{"qID": name, "content": "yes", "latency": 800 + 9 * row} for row, name in enumerate(ITEMS)],
         "found times with a median of 850 where 30 s are allowed (milliseconds?), expected seconds",
     ),
     "exact milliseconds": (
-        [{"qID": name, "content": "yes", "latency": 800.25 + place} for place, name in enumerate(ITEMS)],
+        [{"qID": name, "content": "yes", "latency": 800.25 + row} for row, name in enumerate(ITEMS)],
         "(milliseconds?), expected seconds",
     ),
     "a wrapped list": ({"answers": GOOD, "team": "a"}, "found the list under 'answers' in an object, expected the list itself"),
@@ -106,7 +106,7 @@ def test_a_mistake_of_the_whole_file_is_one_line(kind: str, focus: Path, tmp_pat
         [{"qID": name, "content": "yes"} for name in ITEMS],
         dict.fromkeys(ITEMS, "yes"),
         [{**one, "latency": 45.0} for one in GOOD],  # late, and nobody's milliseconds
-        [{**one, "latency": 29.0 if place % 2 else 900} for place, one in enumerate(GOOD)],
+        [{**one, "latency": 29.0 if row % 2 else 900} for row, one in enumerate(GOOD)],
     ],
 )
 def test_what_is_a_submission_stays_one(content: Any, focus: Path, tmp_path: Path) -> None:

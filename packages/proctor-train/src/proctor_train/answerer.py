@@ -126,18 +126,18 @@ class ItemExamples(Sequence[ChatExample]):
         return len(self._lessons)
 
     @overload
-    def __getitem__(self, place: int) -> ChatExample: ...
+    def __getitem__(self, row: int) -> ChatExample: ...
     @overload
-    def __getitem__(self, place: slice) -> list[ChatExample]: ...
-    def __getitem__(self, place: int | slice) -> ChatExample | list[ChatExample]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        if place in self._kept:
-            return self._kept[place]
-        made = asyncio.run(self._made(self._lessons[place]))
+    def __getitem__(self, row: slice) -> list[ChatExample]: ...
+    def __getitem__(self, row: int | slice) -> ChatExample | list[ChatExample]:
+        if isinstance(row, slice):
+            return [self[one] for one in range(*row.indices(len(self)))]
+        if row in self._kept:
+            return self._kept[row]
+        made = asyncio.run(self._made(self._lessons[row]))
         size = sum(len(picture) for picture in made.query.pictures)
         if size <= self._left:
-            self._kept[place] = made
+            self._kept[row] = made
             self._left -= size
         return made
 
@@ -174,7 +174,7 @@ class DrawnMoments:
             return usual
         start, end = span
         drawn = generator(self._seed, "windows", lesson.item.id, str(lesson.turn)).uniform(size=len(usual))
-        times = [start + (end - start) * (place + share) / len(usual) for place, share in enumerate(drawn.tolist())]
+        times = [start + (end - start) * (row + share) / len(usual) for row, share in enumerate(drawn.tolist())]
         return await asyncio.to_thread(pictures_at, lesson.item, self.condition, self._library, times, seed=self._seed)
 
 

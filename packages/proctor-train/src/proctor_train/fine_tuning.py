@@ -252,13 +252,13 @@ def _trainer(run: Checkpoints, examples: Sequence[ChatExample], lengths: Sequenc
     from trl import SFTTrainer
 
     steps = -(-len(examples) // (settings.batch * settings.accumulate))
-    rows = Dataset.from_dict({"place": list(range(len(examples))), "length": list(lengths)})
+    rows = Dataset.from_dict({"row": list(range(len(examples))), "length": list(lengths)})
     with quiet():
         trainer = SFTTrainer(
             model=run.weights.model,
             args=_arguments(run.folder, settings, steps),
             train_dataset=rows,
-            data_collator=lambda some: collate(run.weights, [examples[one["place"]] for one in some]),
+            data_collator=lambda some: collate(run.weights, [examples[one["row"]] for one in some]),
             processing_class=run.weights.processor,
             peft_config=lora_config(settings, run.weights) if settings.rank else None,
         )

@@ -73,8 +73,8 @@ def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int
     dealt = [held for _, held in encounter_folds(rated, folds, seed)]
     held, choose = dealt[fold - 1], dealt[fold % folds]
     taken = {*held, *choose}
-    learn = [place for place in range(len(rated)) if place not in taken]
-    parts = JudgeParts(*(tuple(rated[place] for place in some) for some in (learn, choose, held)))
+    learn = [row for row in range(len(rated)) if row not in taken]
+    parts = JudgeParts(*(tuple(rated[row] for row in some) for some in (learn, choose, held)))
     refuse_leaks((rated_case.case for rated_case in parts.seen), (rated_case.case for rated_case in parts.held))
     return parts
 

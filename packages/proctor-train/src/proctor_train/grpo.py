@@ -104,8 +104,8 @@ def rewards(
     >>> rewards("exact", said, targets, {"overall": (0.0, 1.0)})
     [0.1, 1.1]
     """
-    for place, (said, target) in enumerate(zip(replies, targets, strict=True)):
-        _refuse_odd(place, said, target, ranges)
+    for row, (said, target) in enumerate(zip(replies, targets, strict=True)):
+        _refuse_odd(row, said, target, ranges)
     orders = _concordance(replies, targets) if kind == "graded" else np.zeros(len(replies))
     found = []
     for said, target, order in zip(replies, targets, orders, strict=True):
@@ -135,7 +135,7 @@ def share_without_signal(values: Sequence[float], group: int) -> float:
     return float(np.mean(np.ptp(groups, axis=1) < _SAME))
 
 
-def _refuse_odd(place: int, said: SampledReply, target: Target, ranges: Mapping[str, tuple[float, float]]) -> None:
+def _refuse_odd(row: int, said: SampledReply, target: Target, ranges: Mapping[str, tuple[float, float]]) -> None:
     if said.values is None:
         return
     for name in target.ratings:
@@ -143,7 +143,7 @@ def _refuse_odd(place: int, said: SampledReply, target: Target, ranges: Mapping[
         value = said.values.get(name)
         if value is None or not low <= value <= high:
             found = "nothing" if value is None else f"{value:g}"
-            raise InputError("reward", f"reply {place + 1}, {name}", found=found, expected=f"{low:g} to {high:g}")
+            raise InputError("reward", f"reply {row + 1}, {name}", found=found, expected=f"{low:g} to {high:g}")
 
 
 def _concordance(replies: Sequence[SampledReply], targets: Sequence[Target]) -> Floats:
@@ -296,11 +296,9 @@ def _hopeless(folder: RunFolder) -> bool:
 
 
 def _earned(task: RewardedTask, settings: GrpoSettings, weights: Weights) -> Callable[..., list[float]]:
-    def reward(
-        *, completion_ids: Sequence[list[int]], place: Sequence[int], log_metric: Any, **_: object
-    ) -> list[float]:
+    def reward(*, completion_ids: Sequence[list[int]], row: Sequence[int], log_metric: Any, **_: object) -> list[float]:
         """The reward of each reply to the prompts at these indices; all replies of a step are in one call."""
-        prompts = [task.prompts[one] for one in place]
+        prompts = [task.prompts[one] for one in row]
         replies = [
             task.read(prompt, weights.tokenizer.decode(ids, skip_special_tokens=True))
             if ids[-1] in weights.ends
@@ -331,14 +329,14 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
     }
 
     def shown(rows: Mapping[str, list[int]]) -> dict[str, list[Any]]:
-        places = rows["place"]
-        return {"place": places, "prompt": [weights.messages(task.prompts[place].query) for place in places]}
+        indices = rows["row"]
+        return {"row": indices, "prompt": [weights.messages(task.prompts[index].query) for index in indices]}
 
     trainer = GRPOTrainer(
         model=weights.model,
         reward_funcs=_earned(task, settings, weights),
         args=_arguments(folder, settings, weights),
-        train_dataset=Dataset.from_dict({"place": list(range(len(task.prompts)))}).with_transform(shown),
+        train_dataset=Dataset.from_dict({"row": list(range(len(task.prompts)))}).with_transform(shown),
         processing_class=weights.processor,
     )
     checkpoints.watch(trainer, names, stops=lambda: _hopeless(folder))

@@ -67,8 +67,8 @@ def refuse_constant(rated: Sequence[RatedCase]) -> None:
         values = {rated_case.values[dimension.name] for rated_case in rated if dimension.name in rated_case.values}
         if len(values) < 2:
             found = f"all {next(iter(values)):g}" if values else "none"
-            place = f"ratings of {dimension.name!r} in {rated[0].case.language!r}"
-            raise InputError(place, found=found, expected="some that differ: leave out this dimension")
+            location = f"ratings of {dimension.name!r} in {rated[0].case.language!r}"
+            raise InputError(location, found=found, expected="some that differ: leave out this dimension")
 
 
 def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[tuple[list[int], list[int]]]:
@@ -142,8 +142,8 @@ def held_out_agreement(
         raise InputError("scores", found=f"{len(scores)}", expected=f"{len(rated)}, one for each rated answer")
     frame = RatingCells(_table(rated), CorrelationSettings(draws=draws, seed=seed))
     given: dict[Key, float | None] = {
-        (one.case.id, str(place), name): own.get(name)
-        for place, (one, own) in enumerate(zip(rated, scores, strict=True))
+        (one.case.id, str(index), name): own.get(name)
+        for index, (one, own) in enumerate(zip(rated, scores, strict=True))
         for name in one.values
     }
     found: list[HeldOutAgreement] = []
@@ -167,19 +167,19 @@ def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
     """The same answers with ratings permuted within each language, so that nothing can be learned."""
     found = list(rated)
     for language in dict.fromkeys(rated_case.case.language for rated_case in rated):
-        places = [k for k, one in enumerate(rated) if one.case.language == language]
-        order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(places))
-        for place, other in zip(places, order.tolist(), strict=True):
-            found[place] = replace(rated[places[other]], case=rated[place].case)
+        rows = [k for k, one in enumerate(rated) if one.case.language == language]
+        order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(rows))
+        for row, other in zip(rows, order.tolist(), strict=True):
+            found[row] = replace(rated[rows[other]], case=rated[row].case)
     return found
 
 
 def _table(rated: Sequence[RatedCase]) -> RatingsTable:
     ratings = []
-    for place, one in enumerate(rated):
+    for row, one in enumerate(rated):
         case, where = one.case, {"group": one.case.encounter, "language": one.case.language}
         ratings += [
-            Rating(case.id, case.candidate, str(place), name, str(rater), value, **where)
+            Rating(case.id, case.candidate, str(row), name, str(rater), value, **where)
             for name, mean in one.values.items()
             for rater, value in enumerate(one.each.get(name) or (mean,))
         ]

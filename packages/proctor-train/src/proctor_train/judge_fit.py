@@ -278,8 +278,8 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
         write_whole(out, found.model_dump_json(indent=1) + "\n")
         rows = []
         for language, tried in found.languages.items():
-            merits = [tried.merit(place) for place in range(len(tried.sets))]
-            best = max(range(len(merits)), key=lambda place: merits[place])
+            merits = [tried.merit(row) for row in range(len(tried.sets))]
+            best = max(range(len(merits)), key=lambda row: merits[row])
             shown = (number(min(merits)), number(sum(merits) / len(merits)), number(merits[best]), str(best + 1))
             rows.append((language, str(len(tried.held_out)), *shown))
         title = "Agreement on held-out answers (the best of several: it flatters)"

@@ -47,7 +47,7 @@ class JudgeQuestion:
         """The raters' ratings by dimension. If only their mean is known and lies between two levels, these are both levels.
         Raises as `answers`."""
         pairs = zip(self.rated.case.dimensions, self._around(), strict=True)
-        means = {one.name: tuple(dict.fromkeys(one.levels[place] for place in pair)) for one, pair in pairs}
+        means = {one.name: tuple(dict.fromkeys(one.levels[row] for row in pair)) for one, pair in pairs}
         return {name: self.rated.each.get(name) or both for name, both in means.items()}
 
     def _around(self) -> list[tuple[int, int]]:
@@ -55,8 +55,8 @@ class JudgeQuestion:
             dimension.name for dimension in self.rated.case.dimensions if dimension.name not in self.rated.values
         ]
         if self.query.form is None or lacking:
-            place = f"case {self.rated.case.id}"
-            raise InputError(place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
+            location = f"case {self.rated.case.id}"
+            raise InputError(location, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
         return [_around(dimension, self.rated.values[dimension.name]) for dimension in self.rated.case.dimensions]
 
     def examples(self) -> list[ChatExample]:
@@ -70,7 +70,7 @@ def _around(dimension: Dimension, value: float) -> tuple[int, int]:
     if not levels[0] <= value <= levels[-1]:
         found, scale = f"{value:g}", f"{levels[0]:g} to {levels[-1]:g}"
         raise InputError(f"ratings of {dimension.name}", found=found, expected=scale)
-    near = min(range(len(levels)), key=lambda place: abs(levels[place] - value))
+    near = min(range(len(levels)), key=lambda row: abs(levels[row] - value))
     if abs(levels[near] - value) < _SAME:
         return near, near
     above = bisect_left(levels, value)
@@ -99,29 +99,29 @@ def scores(weights: Weights, questions: Sequence[JudgeQuestion]) -> list[dict[st
     of the probability."""
     found: dict[int, dict[str, float]] = {}
     for batch in _batches(questions):
-        replies = weights.generate([questions[place].query for place in batch], lambda: False)
-        for place, one in zip(batch, replies, strict=True):
-            dimensions = questions[place].rated.case.dimensions
+        replies = weights.generate([questions[row].query for row in batch], lambda: False)
+        for row, one in zip(batch, replies, strict=True):
+            dimensions = questions[row].rated.case.dimensions
             means = {
                 dimension.name: mean_level(dimension.levels, list(chances.values()))
                 for dimension, chances in zip(dimensions, one.chances, strict=True)
             }
-            found[place] = {name: mean for name, mean in means.items() if mean is not None}
-    return [found[place] for place in range(len(questions))]
+            found[row] = {name: mean for name, mean in means.items() if mean is not None}
+    return [found[row] for row in range(len(questions))]
 
 
 def _batches(questions: Sequence[JudgeQuestion]) -> Iterator[list[int]]:
     """The indices of questions that can run in one batch, of similar length."""
 
-    def kind(place: int) -> tuple[str, int]:
-        return repr(questions[place].query.form), len(questions[place].query.pictures)
+    def kind(row: int) -> tuple[str, int]:
+        return repr(questions[row].query.form), len(questions[row].query.pictures)
 
-    def length(place: int) -> int:
-        return sum(len(part) for part in questions[place].query.parts if isinstance(part, str))
+    def length(row: int) -> int:
+        return sum(len(part) for part in questions[row].query.parts if isinstance(part, str))
 
-    for _, same in groupby(sorted(range(len(questions)), key=lambda place: (*kind(place), length(place))), key=kind):
-        places = list(same)
-        yield from (places[start : start + _BATCH] for start in range(0, len(places), _BATCH))
+    for _, same in groupby(sorted(range(len(questions)), key=lambda row: (*kind(row), length(row))), key=kind):
+        rows = list(same)
+        yield from (rows[start : start + _BATCH] for start in range(0, len(rows), _BATCH))
 
 
 def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> CheckpointEvaluation:
@@ -191,7 +191,7 @@ def filled_in(form: FixedForm, text: str) -> tuple[str, ...] | None:
 def parity_items(questions: Sequence[JudgeQuestion]) -> list[ParityItem]:
     """The first `ITEMS` questions as items of the parity check."""
     found = []
-    for place, one in enumerate(questions[:ITEMS]):
+    for row, one in enumerate(questions[:ITEMS]):
         dimensions = one.rated.case.dimensions
         shares = tuple(
             tuple(
@@ -202,10 +202,7 @@ def parity_items(questions: Sequence[JudgeQuestion]) -> list[ParityItem]:
         )
         found.append(
             ParityItem.of(
-                f"{place + 1}: {one.rated.case.id}",
-                one.query,
-                tuple(dimension.name for dimension in dimensions),
-                shares,
+                f"{row + 1}: {one.rated.case.id}", one.query, tuple(dimension.name for dimension in dimensions), shares
             )
         )
     return found

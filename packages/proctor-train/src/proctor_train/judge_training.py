@@ -244,13 +244,13 @@ def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, s
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["item", "system", "dimension", *map(safe_cell, columns)])
-    places = {key: place for place, key in enumerate(rated)}
+    rows = {key: row for row, key in enumerate(rated)}
     for item, system, name in keys:
         writer.writerow(
-            [*map(safe_cell, (item, system, name)), *(own[places[item, system]][name] for own in columns.values())]
+            [*map(safe_cell, (item, system, name)), *(own[rows[item, system]][name] for own in columns.values())]
         )
     write_whole(path / "out-of-fold.csv", text.getvalue())
-    found = {key: trained.mean_scores[places[key[0], key[1]]][key[2]] for key in keys}
+    found = {key: trained.mean_scores[rows[key[0], key[1]]][key[2]] for key in keys}
     add_recorded_scores(store, benchmark, scorer, found)
     return f"{done}; scores of left-out encounters as {scorer} in {store.shown} and in {path / 'out-of-fold.csv'}"
 

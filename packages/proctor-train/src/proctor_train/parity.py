@@ -293,11 +293,11 @@ def form_chances(form: FixedForm, reply: Reply[Any]) -> list[dict[str, float]] |
     if filled is None or text.decode(errors="replace").strip() != reply.text.strip():
         return None
     found = []
-    for place, options in enumerate(form.options, start=1):
+    for row, options in enumerate(form.options, start=1):
         end = 0
-        token = next(one for one in reply.tokens if (end := end + len(one.text)) > filled.start(place))
-        at = filled.start(place) - (end - len(token.text))
-        head, tail = token.text[:at], token.text[at + len(filled[place]) :]
+        token = next(one for one in reply.tokens if (end := end + len(one.text)) > filled.start(row))
+        at = filled.start(row) - (end - len(token.text))
+        head, tail = token.text[:at], token.text[at + len(filled[row]) :]
         if head.strip() or tail.strip():
             return None
         found.append({option: token.chances.get(head + option.encode() + tail, 0.0) for option in options})

@@ -150,13 +150,13 @@ def _versions() -> dict[str, JsonValue]:
     return found
 
 
-def _differing(known: object, wanted: object, place: str = "") -> Iterator[str]:
+def _differing(known: object, wanted: object, location: str = "") -> Iterator[str]:
     """The places in which two JSON values differ, such as "settings.seed"."""
     if isinstance(known, dict) and isinstance(wanted, dict):
         for name in known.keys() | wanted.keys():
-            yield from _differing(known.get(name), wanted.get(name), f"{place}.{name}" if place else str(name))
+            yield from _differing(known.get(name), wanted.get(name), f"{location}.{name}" if location else str(name))
     elif known != wanted:
-        yield place.removeprefix("settings.") or "content"
+        yield location.removeprefix("settings.") or "content"
 
 
 _COMPLETE = "complete.json"

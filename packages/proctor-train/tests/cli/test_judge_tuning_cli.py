@@ -104,12 +104,12 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
         merits = [
             np.mean(
                 [
-                    merit([one["scores"][place][name] for one in tried["held_out"]], own)
+                    merit([one["scores"][index][name] for one in tried["held_out"]], own)
                     for name, own in rated_by.items()
                     if len(set(own)) > 1
                 ]
             )
-            for place in (0, 1)
+            for index in (0, 1)
         ]
         (row,) = (line.split() for line in said.splitlines() if line.startswith("zh "))
         highest = f"{max(merits):.3f}".replace("-", "−")

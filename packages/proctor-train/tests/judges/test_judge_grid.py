@@ -49,12 +49,12 @@ def store(tmp_path: Path) -> Path:
             ["dataset", "encounter_id", "lang", "candidate", "candidate_author_id", "metric", "rater_id", "value"]
         )
         for number in range(12):
-            for place in range(3):
-                right = (number + place) % 3 == 0
-                text = f"{'This is right' if right else 'No idea'}, case {'a' * number}{'b' * place}."
+            for position in range(3):
+                right = (number + position) % 3 == 0
+                text = f"{'This is right' if right else 'No idea'}, case {'a' * number}{'b' * position}."
                 for name in ENGLISH:
                     value = float(right) if name != "disagree_flag" else float(not right)
-                    writer.writerow(["iiyi", f"E{number}", "en", text, f"S{place}", name, "A", value])
+                    writer.writerow(["iiyi", f"E{number}", "en", text, f"S{position}", name, "A", value])
     encounters = tmp_path / "encounters.jsonl"
     rows = [
         {

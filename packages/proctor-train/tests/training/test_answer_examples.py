@@ -130,10 +130,10 @@ def test_a_long_clip_is_shown_in_windows_with_the_times_of_what_is_shown(library
     assert [(one.item.id, one.turn) for one in given] == [(long.id, 0), (long.id, 1), (long.id, 2), (short.id, 0)]
     queries = examples(given, library)
     usual, *drawn = [times(one) for one in queries[:3]]
-    for place, moments in enumerate(drawn):
+    for row, moments in enumerate(drawn):
         assert moments != usual
         assert moments == [pytest.approx(1.25 + 2.5 * k, abs=1.3) for k in range(4)]  # one in each quarter
-        assert [read_clock(picture) for picture in queries[1 + place].pictures] == [
+        assert [read_clock(picture) for picture in queries[1 + row].pictures] == [
             pytest.approx(moment * 25, abs=3)
             for moment in moments  # told to a tenth of a second
         ]

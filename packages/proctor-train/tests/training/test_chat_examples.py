@@ -93,8 +93,8 @@ def test_a_form_is_filled_in_and_its_probabilities_are_the_models_own(weights: W
     with torch.no_grad():
         logits = weights.model(**{name: value for name, value in filled.items() if name != "labels"}).logits[0]
     text = weights.tokenizer.decode(filled["input_ids"][0])
-    for number, place in enumerate((text.rindex('"a": ') + 5, text.rindex('"b": ') + 5)):
-        before = len(weights.tokenizer(text[:place], add_special_tokens=False)["input_ids"])
+    for number, row in enumerate((text.rindex('"a": ') + 5, text.rindex('"b": ') + 5)):
+        before = len(weights.tokenizer(text[:row], add_special_tokens=False)["input_ids"])
         chances = logits[before - 1].softmax(-1)
         for option, chance in said.chances[number].items():
             token = weights.tokenizer.convert_tokens_to_ids(option)

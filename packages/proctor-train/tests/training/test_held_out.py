@@ -78,21 +78,21 @@ def test_each_rater_counts_by_itself_as_in_an_audit() -> None:
             Rating(
                 one.case.id,
                 one.case.candidate,
-                str(place),
+                str(row),
                 name,
                 f"r{rater}",
                 value,
                 group=one.case.encounter,
                 language="en",
             )
-            for place, one in enumerate(people)
+            for row, one in enumerate(people)
             for name in ("overall", "relevance")
             for rater, value in enumerate(one.each[name])
         )
     )
     given = {
-        (one.case.id, str(place), name): value
-        for place, (one, own) in enumerate(zip(people, scores, strict=True))
+        (one.case.id, str(row), name): value
+        for row, (one, own) in enumerate(zip(people, scores, strict=True))
         for name, value in own.items()
     }
     audited = audit(table, MetricScores("m", given), CorrelationSettings(draws=200, seed=3)).agreements

@@ -58,7 +58,7 @@ def alone() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("answerer")
     (folder / "short.txt.j2").write_text("{% block system %}{% endblock %}{% block user %}{{ question }}{% endblock %}")
     make_tiny_vlm(folder / "random")
@@ -102,15 +102,17 @@ def lights(folder: Path, *, shuffled: bool = False) -> Benchmark:
     )
 
 
-def trained(place: Path, name: str, base: str = "base", *, shuffled: bool = False, **changed: Any) -> TrainedAnswerer:
-    given = {**OPTIONS, "prompt": str(place / "short.txt.j2"), "cache": place / "frames", **changed}
-    benchmark = lights(place / "pictures", shuffled=shuffled)
-    return proctor_train.train_answerer(benchmark, place / base, place / name, **given).data
+def trained(
+    location: Path, name: str, base: str = "base", *, shuffled: bool = False, **changed: Any
+) -> TrainedAnswerer:
+    given = {**OPTIONS, "prompt": str(location / "short.txt.j2"), "cache": location / "frames", **changed}
+    benchmark = lights(location / "pictures", shuffled=shuffled)
+    return proctor_train.train_answerer(benchmark, location / base, location / name, **given).data
 
 
 @pytest.fixture(scope="module")
-def whole(place: Path) -> TrainedAnswerer:
-    return trained(place, "whole")
+def whole(location: Path) -> TrainedAnswerer:
+    return trained(location, "whole")
 
 
 def steps(folder: Path) -> list[Any]:
@@ -124,12 +126,12 @@ def test_the_table_says_what_it_learned_from_and_what_is_to_beat(whole: TrainedA
     assert AnswererTable(replace(whole, lengths="")).notes[0] == without
 
 
-def test_it_learns_from_pixels_and_shuffled_labels_teach_nothing(place: Path, whole: TrainedAnswerer) -> None:
+def test_it_learns_from_pixels_and_shuffled_labels_teach_nothing(location: Path, whole: TrainedAnswerer) -> None:
     best = next(one for one in whole.checkpoints if one.chosen)
     assert best.accuracy.value is not None
     assert best.accuracy.value == max(one.accuracy.value or 0.0 for one in whole.checkpoints)
     assert best.accuracy.value >= whole.baselines["majority"] + 0.25
-    last = trained(place, "control", shuffled=True).checkpoints[-1].accuracy
+    last = trained(location, "control", shuffled=True).checkpoints[-1].accuracy
     assert last.ci_low is not None
     assert last.ci_high is not None
     assert last.ci_low <= 0.5 <= last.ci_high
@@ -139,7 +141,7 @@ def test_it_learns_from_pixels_and_shuffled_labels_teach_nothing(place: Path, wh
 
 
 def test_what_was_killed_goes_on_to_the_same_bits(
-    place: Path, whole: TrainedAnswerer, monkeypatch: pytest.MonkeyPatch
+    location: Path, whole: TrainedAnswerer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = RunFolder.note
 
@@ -150,23 +152,23 @@ def test_what_was_killed_goes_on_to_the_same_bits(
 
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "note", dies)
-        killed(lambda: trained(place, "killed"))
-    again = trained(place, "killed")
+        killed(lambda: trained(location, "killed"))
+    again = trained(location, "killed")
     assert steps(again.folder) == steps(whole.folder)
     weights = "adapter_model.safetensors"
     assert (again.weights / weights).read_bytes() == (whole.weights / weights).read_bytes()
     assert again.checkpoints == whole.checkpoints
 
 
-def test_it_answers_as_it_did_in_training_and_says_what_it_has_seen(place: Path, whole: TrainedAnswerer) -> None:
-    benchmark = lights(place / "pictures")
+def test_it_answers_as_it_did_in_training_and_says_what_it_has_seen(location: Path, whole: TrainedAnswerer) -> None:
+    benchmark = lights(location / "pictures")
     made = proctor.run(
         benchmark,
         model=whole.model,
         name="tuned",
-        store=place / "run.db",
-        prompt=str(place / "short.txt.j2"),
-        cache=place / "frames",
+        store=location / "run.db",
+        prompt=str(location / "short.txt.j2"),
+        cache=location / "frames",
         settings={"max_tokens": 27, "device": "cpu"},
         baselines=False,
     )
@@ -187,16 +189,16 @@ def test_it_answers_as_it_did_in_training_and_says_what_it_has_seen(place: Path,
     assert f"chosen at step {step} on 24 other groups" in card
 
 
-def test_other_data_are_not_learned_in_the_same_folder(place: Path, whole: TrainedAnswerer) -> None:
+def test_other_data_are_not_learned_in_the_same_folder(location: Path, whole: TrainedAnswerer) -> None:
     with pytest.raises(InputError, match=r"found a training with other training, validation, expected the same"):
-        trained(place, "whole", shuffled=True)
+        trained(location, "whole", shuffled=True)
     with pytest.raises(InputError, match=r"found a training with other lora\.rank"):
-        trained(place, "whole", rank=4)
-    assert trained(place, "whole") == whole  # done: nothing is trained again
+        trained(location, "whole", rank=4)
+    assert trained(location, "whole") == whole  # done: nothing is trained again
 
 
-def test_a_benchmark_without_answers_teaches_nothing(place: Path) -> None:
-    benchmark = lights(place / "pictures")
+def test_a_benchmark_without_answers_teaches_nothing(location: Path) -> None:
+    benchmark = lights(location / "pictures")
     blank = replace(benchmark, items=tuple(one.model_copy(update={"reference": None}) for one in benchmark.items))
     with pytest.raises(InputError, match="lights: found nothing to learn from, expected reference answers"):
-        proctor_train.train_answerer(blank, place / "base", place / "blank", share=0.5)
+        proctor_train.train_answerer(blank, location / "base", location / "blank", share=0.5)

@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor_web.accounts import (
-        AccountsPlace,
+        AccountsLocation,
         InvitationLink,
         TrailReport,
         account_names,
@@ -48,7 +48,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "SITE_KINDS", "AccountsPlace", "BusyError",
+    "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "SITE_KINDS", "AccountsLocation", "BusyError",
     "InvitationLink", "Listening", "NoRoomError", "Site", "SiteKind", "SiteStore", "StudyUpdate", "TrailReport",
     "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role",
     "confirm", "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault",

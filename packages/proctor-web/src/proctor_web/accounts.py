@@ -252,7 +252,7 @@ def _pseudonym(connection: Connection) -> str:
 
 
 @dataclass(frozen=True)
-class AccountsPlace:
+class AccountsLocation:
     """The accounts of a site in its `store`, which `opened` opens, and creates where it is told so. `address` is the
     site's public URL, as its file of `settings` states."""
 
@@ -272,27 +272,27 @@ class InvitationLink:
     reachable: bool
 
 
-def add_person(place: AccountsPlace, name: str, role: str, language: str) -> InvitationLink:
+def add_person(location: AccountsLocation, name: str, role: str, language: str) -> InvitationLink:
     """Adds an account and invites its owner. Raises `InputError` for an invalid name, role or language."""
-    with one_connection(place.opened(True)) as connection:
-        return _link(place, invite(connection, add_account(connection, name, role, language, _now()), _now()))
+    with one_connection(location.opened(True)) as connection:
+        return _link(location, invite(connection, add_account(connection, name, role, language, _now()), _now()))
 
 
-def invite_person(place: AccountsPlace, name: str) -> InvitationLink:
+def invite_person(location: AccountsLocation, name: str) -> InvitationLink:
     """A new link; the former one ends. The present password is valid until the link is used."""
-    with one_connection(place.opened(False)) as connection:
-        return _link(place, invite(connection, find_account(connection, name), _now()))
+    with one_connection(location.opened(False)) as connection:
+        return _link(location, invite(connection, find_account(connection, name), _now()))
 
 
-def change_role(place: AccountsPlace, name: str, role: str) -> None:
+def change_role(location: AccountsLocation, name: str, role: str) -> None:
     """Gives a person another role; they have to log in again."""
-    with one_connection(place.opened(False)) as connection:
+    with one_connection(location.opened(False)) as connection:
         set_role(connection, find_account(connection, name), role, _now())
 
 
-def disable_person(place: AccountsPlace, name: str, *, undo: bool = False) -> None:
+def disable_person(location: AccountsLocation, name: str, *, undo: bool = False) -> None:
     """Disables an account at once, or, with `undo`, enables it again. What the person submitted stays."""
-    with one_connection(place.opened(False)) as connection:
+    with one_connection(location.opened(False)) as connection:
         disable(connection, find_account(connection, name), _now(), undo=undo)
 
 
@@ -334,9 +334,9 @@ def people_names(connection: Connection) -> dict[str, str]:
     return {row.pseudonym: row.name for row in connection.execute(select(accounts.c.pseudonym, accounts.c.name))}
 
 
-def people_table(place: AccountsPlace) -> Table:
+def people_table(location: AccountsLocation) -> Table:
     """All accounts with their state."""
-    with one_connection(place.opened(False), reading=True) as connection:
+    with one_connection(location.opened(False), reading=True) as connection:
         rows = [
             (
                 listed_account.name,
@@ -361,10 +361,10 @@ class TrailReport:
     head: str
 
 
-def read_trail(place: AccountsPlace) -> TrailReport:
+def read_trail(location: AccountsLocation) -> TrailReport:
     """Who changed what, with each entry checked."""
     query = select(trail).order_by(trail.c.id)
-    with one_connection(place.opened(False), reading=True) as connection:
+    with one_connection(location.opened(False), reading=True) as connection:
         rows = [
             (
                 entry.id,
@@ -380,8 +380,8 @@ def read_trail(place: AccountsPlace) -> TrailReport:
         return TrailReport(entries, first_fault(connection), head(connection))
 
 
-def _link(place: AccountsPlace, token: str) -> InvitationLink:
-    return InvitationLink(f"{place.address or _LOCAL}/invitation/{token}", reachable=bool(place.address))
+def _link(location: AccountsLocation, token: str) -> InvitationLink:
+    return InvitationLink(f"{location.address or _LOCAL}/invitation/{token}", reachable=bool(location.address))
 
 
 def _state(row: RowMapping, until: Mapping[int, str]) -> str:

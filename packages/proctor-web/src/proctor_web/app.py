@@ -108,8 +108,8 @@ def _http_error(request: Request, error: Exception) -> Response:
 
 def _invalid_request(request: Request, error: Exception) -> Response:
     """404 for an impossible path, else 422; an invalid body is never repeated."""
-    places = {one["loc"][0] for one in getattr(error, "errors", list)() if one["loc"]}
-    return _error_page(request, 404 if "path" in places else 422)
+    locations = {one["loc"][0] for one in getattr(error, "errors", list)() if one["loc"]}
+    return _error_page(request, 404 if "path" in locations else 422)
 
 
 def _server_error(request: Request, error: Exception) -> Response:

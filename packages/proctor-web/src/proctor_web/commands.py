@@ -14,7 +14,7 @@ from proctor.core import InputError, Option, UsageError, count_of, one_of
 from proctor.shell import names_in
 
 if TYPE_CHECKING:
-    from proctor_web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
+    from proctor_web import AccountsLocation, InvitationLink, Listening, Site, StudyUpdate
 
 ReviewFolder = Annotated[Path, Option("The folder with review.yaml or challenge.yaml.", metavar="DIR", argument=True)]
 
@@ -24,7 +24,7 @@ ReviewStore = Annotated[
 ]
 
 
-def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
+def accounts_of(folder: Path, store: str | None) -> AccountsLocation:
     """The accounts of the review or challenge in a folder."""
     from proctor_web import kind_of, review_accounts
 
@@ -327,19 +327,19 @@ def users(
 def _add_user(given: _UserAction) -> None:
     from proctor_web import add_person
 
-    place = _reached_at(accounts_of(given.folder, given.store), given.address)
-    is_new = place.store.is_new
-    _print_invitation(place, add_person(place, given.name, given.role or place.newcomer, given.language))
+    location = _reached_at(accounts_of(given.folder, given.store), given.address)
+    is_new = location.store.is_new
+    _print_invitation(location, add_person(location, given.name, given.role or location.newcomer, given.language))
     if is_new:
-        other = f"If the server has another store, write that one into {place.settings} (store: …)"
-        print_note(f"{place.store.shown} is new. {other}")
+        other = f"If the server has another store, write that one into {location.settings} (store: …)"
+        print_note(f"{location.store.shown} is new. {other}")
 
 
 def _invite_user(given: _UserAction) -> None:
     from proctor_web import invite_person
 
-    place = _reached_at(accounts_of(given.folder, given.store), given.address)
-    _print_invitation(place, invite_person(place, given.name))
+    location = _reached_at(accounts_of(given.folder, given.store), given.address)
+    _print_invitation(location, invite_person(location, given.name))
 
 
 def _list_users(given: _UserAction) -> None:
@@ -394,23 +394,23 @@ _USER_ACTIONS: dict[str, Callable[[_UserAction], None]] = {
 }
 
 
-def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
+def _print_invitation(location: AccountsLocation, invitation: InvitationLink) -> None:
     print_line(invitation.link)
     if not invitation.reachable:
         print_note(
-            f"The link's address is a guess: {place.settings} has none. Give the server's by --address URL, or by `address:` "
-            f"in {place.settings}"
+            f"The link's address is a guess: {location.settings} has none. Give the server's by --address URL, or by `address:` "
+            f"in {location.settings}"
         )
 
 
-def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
+def _reached_at(location: AccountsLocation, address: str) -> AccountsLocation:
     """The accounts with links to this address. Raises `UsageError` for what is no address of a server (see `address:` in
     the settings)."""
     from proctor_web import is_address
 
     if not address:
-        return place
+        return location
     whole = address.removesuffix("/")
     if not is_address(whole):
         raise UsageError(f"--address {repr(address)[:80]} is no server's: write it like https://review.example.org")
-    return replace(place, address=whole.casefold())
+    return replace(location, address=whole.casefold())

@@ -180,7 +180,7 @@ def preferences(
         for reading in sealed_readings(connection, viewer, study.name)
         if reading.gold is None and reading.key in origins
     ]
-    first, second = ([origins[sealed_reading.key].runs[place].system for sealed_reading in some] for place in (0, 1))
+    first, second = ([origins[sealed_reading.key].runs[row].system for sealed_reading in some] for row in (0, 1))
     return bradley_terry(
         first,
         second,

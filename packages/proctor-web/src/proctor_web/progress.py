@@ -186,7 +186,7 @@ def _median_seconds(connection: Connection, study: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class PlaceInWork:
+class PositionInWork:
     """Where an item stands in a person's work in its study: its number from 1, of how many, and the items beside it."""
 
     number: int
@@ -195,7 +195,7 @@ class PlaceInWork:
     after: int | None
 
 
-def place_in_work(connection: Connection, account: int, study: str, item: int) -> PlaceInWork:
+def position_in_work(connection: Connection, account: int, study: str, item: int) -> PositionInWork:
     """The place of an item among those of a person in a study, in their order: as a reader all of them, as an adjudicator
     those that wait or that the person settled."""
     number = connection.execute(select(studies.c.id).where(studies.c.name == study)).scalar_one()
@@ -207,7 +207,7 @@ def place_in_work(connection: Connection, account: int, study: str, item: int) -
         if assigned.role == role and (role == "reader" or assigned.done or assigned.due or assigned.item == item)
     ]
     at = mine.index(item)
-    return PlaceInWork(at + 1, len(mine), mine[at - 1] if at else None, mine[at + 1] if at + 1 < len(mine) else None)
+    return PositionInWork(at + 1, len(mine), mine[at - 1] if at else None, mine[at + 1] if at + 1 < len(mine) else None)
 
 
 def next_item(connection: Connection, account: int, study: str, after: int | None = None) -> int | None:
@@ -223,7 +223,7 @@ def next_item(connection: Connection, account: int, study: str, after: int | Non
 def _next() -> tuple[Select[Any], Select[Any]]:
     """The queries for the next item to read and to settle."""
     here = assignments.alias("here")
-    place = (
+    location = (
         select(here.c.position)
         .where(here.c.item == bindparam("after"), here.c.account == bindparam("account"))
         .scalar_subquery()
@@ -233,7 +233,7 @@ def _next() -> tuple[Select[Any], Select[Any]]:
         .join(study_items, study_items.c.id == assignments.c.item)
         .join(studies, studies.c.id == study_items.c.study)
         .where(studies.c.name == bindparam("study"), assignments.c.account == bindparam("account"))
-        .order_by(assignments.c.position <= func.coalesce(place, -1), assignments.c.position)
+        .order_by(assignments.c.position <= func.coalesce(location, -1), assignments.c.position)
         .limit(1)
     )
     reads = query.where(assignments.c.role == "reader", ~_sealed_by_me())

@@ -239,12 +239,12 @@ def begin_attempt(connection: Connection, name: str, address: str, at: datetime)
     the name, so that strangers can't lock anybody out."""
     if connection.dialect.name == "postgresql":  # attempts at the same time are counted one by one, as in SQLite
         connection.execute(text("lock table logins in share row exclusive mode"))
-    place = network(address)
-    given = {"name": name, "address": place, "since": utc_text(at - WINDOW)}
+    location = network(address)
+    given = {"name": name, "address": location, "since": utc_text(at - WINDOW)}
     of_name, of_address = connection.execute(_FAILURES, given).one()
     if of_name >= BY_NAME or of_address >= BY_ADDRESS:
         return None
-    row = {"name": name, "address": place, "at": utc_text(at), "ok": 0}
+    row = {"name": name, "address": location, "at": utc_text(at), "ok": 0}
     return int(connection.execute(insert(logins).values(row).returning(logins.c.id)).scalar_one())
 
 

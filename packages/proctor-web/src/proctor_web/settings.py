@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from sqlalchemy import Engine
 
 from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
-from proctor_web.accounts import AccountsPlace, account_name
+from proctor_web.accounts import AccountsLocation, account_name
 from proctor_web.forms import FORMS, RatedDimension
 from proctor_web.schema import Role
 from proctor_web.site_tables import prepare
@@ -167,18 +167,18 @@ def review_store(folder: Path, store: str | None = None) -> SiteStore:
     return site_store("review", folder, REVIEW_FILE, read_review(folder).store, store)
 
 
-def open_store(place: SiteStore, *, create: bool = True) -> Engine:
+def open_store(location: SiteStore, *, create: bool = True) -> Engine:
     """A review's database with the tables of this version. Raises as `SiteStore.opened`."""
-    engine = place.opened(create=create)
+    engine = location.opened(create=create)
     prepare(engine)
     return engine
 
 
-def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
+def review_accounts(folder: Path, store: str | None = None) -> AccountsLocation:
     """The accounts of a review. Raises `InputError` for a folder without one, and creates no store there."""
-    place = review_store(folder, store)
-    return AccountsPlace(
-        place, lambda create: open_store(place, create=create), read_review(folder).address, REVIEW_FILE
+    location = review_store(folder, store)
+    return AccountsLocation(
+        location, lambda create: open_store(location, create=create), read_review(folder).address, REVIEW_FILE
     )
 
 

@@ -182,12 +182,12 @@ def _differing(connection: Connection, account: int, opened: OpenItem) -> str:
     some = others_readings(connection, account, opened.version)
     return "\n".join(
         f"Reader {letter} ({one.pseudonym}): {_in_words(one.payload)}{f' ({one.comment})' if one.comment else ''}"
-        for letter, one in ((_letter(place), one) for place, one in enumerate(some))
+        for letter, one in ((_letter(row), one) for row, one in enumerate(some))
     )
 
 
-def _letter(place: int) -> str:
-    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
+def _letter(row: int) -> str:
+    return ascii_uppercase[row] if row < len(ascii_uppercase) else str(row + 1)
 
 
 def _in_words(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.core import Registry, missing_package
-from proctor_web.accounts import AccountsPlace
+from proctor_web.accounts import AccountsLocation
 from proctor_web.site import Site
 
 _CHALLENGE = "challenge.yaml"
@@ -19,7 +19,7 @@ class SiteKind:
     accounts."""
 
     open: Callable[..., Site]
-    accounts: Callable[[Path, str | None], AccountsPlace]
+    accounts: Callable[[Path, str | None], AccountsLocation]
 
 
 SITE_KINDS: Registry[SiteKind] = Registry(

@@ -88,29 +88,29 @@ def items_of_file(file: Path, form: Form[Any, Any], library: MediaLibrary, *, go
     """The items of a JSON Lines file; each item of a `gold` file has a complete reading. Raises `InputError` with the
     line for invalid fields, duplicate ids and missing media."""
     found: dict[str, NewItem] = {}
-    for place, value in read_jsonl(file, "items of a study", pairs=unique_keys):
-        line = validated(_Line, _with_kinds(value), file, place)
+    for location, value in read_jsonl(file, "items of a study", pairs=unique_keys):
+        line = validated(_Line, _with_kinds(value), file, location)
         if line.id in found:
-            raise InputError(file, place, found=f"the id {line.id!r} again", expected="each id once")
-        body = form.read_body(line.body, file, f"{place}, body")
-        _check_media(form, body, line.media, library, file, place)
-        _check_gold(form, body, line.gold, file, place, gold=gold)
+            raise InputError(file, location, found=f"the id {line.id!r} again", expected="each id once")
+        body = form.read_body(line.body, file, f"{location}, body")
+        _check_media(form, body, line.media, library, file, location)
+        _check_gold(form, body, line.gold, file, location, gold=gold)
         dumped = body.model_dump(mode="json", exclude_defaults=True)
         found[line.id] = NewItem(line.id, line.group or line.id, line.media, dumped, line.gold)
     return list(found.values())
 
 
 def _check_media(
-    form: Form[Any, Any], body: Any, media: Sequence[Media], library: MediaLibrary, file: Path, place: str
+    form: Form[Any, Any], body: Any, media: Sequence[Media], library: MediaLibrary, file: Path, location: str
 ) -> None:
     for number, medium in enumerate(media, start=1):
         try:
             library.locate(medium.source)
         except InputError as error:
-            raise InputError(file, f"{place}, media {number}", found=str(error)) from error
+            raise InputError(file, f"{location}, media {number}", found=str(error)) from error
     needed = form.media_needed(body)
     if needed > len(media):
-        raise InputError(file, f"{place}, media", found=str(len(media)), expected=f"{needed}, as the body says")
+        raise InputError(file, f"{location}, media", found=str(len(media)), expected=f"{needed}, as the body says")
 
 
 def _with_kinds(value: object) -> object:
@@ -122,19 +122,19 @@ def _with_kinds(value: object) -> object:
 
 
 def _check_gold(
-    form: Form[Any, Any], body: Any, known: dict[str, JsonValue] | None, file: Path, place: str, *, gold: bool
+    form: Form[Any, Any], body: Any, known: dict[str, JsonValue] | None, file: Path, location: str, *, gold: bool
 ) -> None:
     if not gold and known is not None:
-        raise InputError(file, f"{place}, field 'gold'", found="a known reading", expected="none (see plan: gold)")
+        raise InputError(file, f"{location}, field 'gold'", found="a known reading", expected="none (see plan: gold)")
     if gold:
         if known is None:
-            raise InputError(file, f"{place}, field 'gold'", found="nothing", expected="the known reading")
+            raise InputError(file, f"{location}, field 'gold'", found="nothing", expected="the known reading")
         try:
             lacking = form.missing(body, form.read(body, known))
         except InputError as error:
-            raise InputError(file, f"{place}, field 'gold'", found=str(error)) from error
+            raise InputError(file, f"{location}, field 'gold'", found=str(error)) from error
         if lacking:
-            raise InputError(file, f"{place}, field 'gold'", found=f"no {lacking[0]}", expected="a complete reading")
+            raise InputError(file, f"{location}, field 'gold'", found=f"no {lacking[0]}", expected="a complete reading")
 
 
 # -- a construction project

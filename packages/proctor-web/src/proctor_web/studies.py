@@ -176,9 +176,9 @@ def _mixed(
     chosen = new[:wanted]
     rng = generator(plan.seed, "places", name, *sorted(some)[:1])
     total = len(some) + len(chosen)
-    places = set(rng.choice(total, size=len(chosen), replace=False).tolist())
+    rows = set(rng.choice(total, size=len(chosen), replace=False).tolist())
     rest, extra = iter(some), iter(chosen)
-    return tuple(next(extra) if place in places else next(rest) for place in range(total))
+    return tuple(next(extra) if row in rows else next(rest) for row in range(total))
 
 
 def _least(names: Sequence[str], work: Mapping[str, int], draw: tuple[int, str, str]) -> list[str]:

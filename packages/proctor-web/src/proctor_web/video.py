@@ -19,7 +19,7 @@ import numpy as np
 
 from proctor.core import FrozenModel, Image, InputError, Item, Media, ProctorError, Region, VideoClip
 from proctor.core.formats import FreeTextFormat
-from proctor.media import FrameIndex, MediaLibrary, Picture, Placed, pictures_at, scan_kind
+from proctor.media import ClipLocation, FrameIndex, MediaLibrary, Picture, pictures_at, scan_kind
 
 _AT_ONCE = 2  # videos that are converted at the same time; others wait
 _PATIENCE_S = 0.5  # enough for most videos
@@ -87,13 +87,13 @@ class ItemMedia:
 
     def _table(self, identity: str, clip: VideoClip) -> bytes:
         library, index = self._library, self._library.index(clip.source)
-        info, (start, end), placed = library.probe(clip.source), library.span(clip), self._placed(clip)
+        info, (start, end), clip_location = library.probe(clip.source), library.span(clip), self._clip_location(clip)
         table = FrameTable(
             first=str(int(index.pts[0])),
             steps=tuple(np.diff(index.pts).tolist()),
             keys=tuple(np.flatnonzero(np.isin(index.pts, index.keys)).tolist()),
             time_base=index.time_base.as_integer_ratio(),
-            origin=index.seconds(int(index.pts[0])) - placed.offset,
+            origin=index.seconds(int(index.pts[0])) - clip_location.offset,
             start=start,
             end=end,
             width=info.width,
@@ -113,7 +113,7 @@ class ItemMedia:
         return (playable.result(), self._library.playback_lead(*played)) if playable.done() else None
 
     def _played(self, clip: VideoClip) -> _Played:
-        return _Played(clip.source, None if clip.region is None or self._placed(clip).cropped else clip.region)
+        return _Played(clip.source, None if clip.region is None or self._clip_location(clip).cropped else clip.region)
 
     def _request(self, played: _Played) -> Future[Path]:
         """The playable video. One that failed or was removed from the cache is made again on the next request."""
@@ -159,15 +159,15 @@ class ItemMedia:
         Raises `InputError` where the video has no such picture, and where systems saw none.
         """
         index = self._library.index(clip.source)
-        place = int(np.searchsorted(index.pts, pts))
-        if place >= len(index.pts) or index.pts[place] != pts:
+        row = int(np.searchsorted(index.pts, pts))
+        if row >= len(index.pts) or index.pts[row] != pts:
             raise InputError(clip.source, found=f"no picture with timestamp {pts}")
-        begin = place // _BLOCK * _BLOCK
+        begin = row // _BLOCK * _BLOCK
         times = self._times(clip, index, index.pts[begin : begin + _BLOCK].tolist())
         shown = self._pictures(item, clip, times, as_shown=as_shown)
         if not shown:
             raise InputError(clip.source, found=f"no picture under the condition {item.condition!r}")
-        return shown[place - begin]
+        return shown[row - begin]
 
     def picture(self, item: ShownItem, medium: Image | VideoClip, time: float | None) -> bytes:
         """The JPEG of a still image, or of a video's picture at a time of the item's clock, in full size. Raises
@@ -184,9 +184,9 @@ class ItemMedia:
         return [frame.jpeg for frame in pictures_at(shown, condition, library, times)]
 
     def _times(self, clip: VideoClip, index: FrameIndex, stamps: Sequence[int]) -> list[float]:
-        offset = self._placed(clip).offset
+        offset = self._clip_location(clip).offset
         return [index.seconds(pts) - offset for pts in stamps]
 
-    def _placed(self, clip: VideoClip) -> Placed:
+    def _clip_location(self, clip: VideoClip) -> ClipLocation:
         library = self._library
-        return library.excerpts.place(clip.source, clip.region, library.probe(clip.source))
+        return library.excerpts.locate(clip.source, clip.region, library.probe(clip.source))

@@ -84,7 +84,7 @@ def test_every_kind_of_difference_and_what_deciding_for_b_makes_of_it() -> None:
     found = compare_tracks(a, b)
     assert said(found) == [
         (0, 3, "moment", "n", "m"),
-        (8, 8, "place", "n", "m"),
+        (8, 8, "position", "n", "m"),
         (9, 9, "state", "n", "m"),
         (10, 10, "covered", "n", "m"),
         (11, 11, "moment", "n", "m"),
@@ -99,7 +99,7 @@ def test_every_kind_of_difference_and_what_deciding_for_b_makes_of_it() -> None:
     one = {found.differences[1].id: "b"}
     merged, undecided = adjudicated(a, b, found, one)
     assert len(undecided) == 4
-    assert said(compare_tracks(merged, b)) == [each for each in said(found) if each[2] != "place"]
+    assert said(compare_tracks(merged, b)) == [each for each in said(found) if each[2] != "position"]
 
 
 def test_a_swap_of_identities_needs_both_decisions() -> None:

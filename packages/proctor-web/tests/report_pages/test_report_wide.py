@@ -39,13 +39,13 @@ def a_wide_store(folder: Path) -> Store:
     for number in range(SYSTEMS):
         run = store.start_run("wide", f"model-{number:02d}-of-a-longer-name", "video", {})
         lots, given = generator(0, run.system).random(ITEMS), list[tuple[Answer, list[Score]]]()
-        for place, item in enumerate(items):
-            if number % 3 == 0 and place == number:
+        for row, item in enumerate(items):
+            if number % 3 == 0 and row == number:
                 given.append((Answer(item_id=item.id, status=Status.FAILED, reason="connection reset"), []))
                 continue
-            right = bool(lots[place] < 0.3 + 0.013 * number)
-            letter = "ABCD"[(place + (not right)) % 4]
-            answer = Answer(item_id=item.id, text=f"It is {letter}, since step {place} shows it.", parsed=letter)
+            right = bool(lots[row] < 0.3 + 0.013 * number)
+            letter = "ABCD"[(row + (not right)) % 4]
+            answer = Answer(item_id=item.id, text=f"It is {letter}, since step {row} shows it.", parsed=letter)
             given.append((answer, [Score(item_id=item.id, metric="accuracy", value=float(right))]))
         store.write(run, given)
     return store
@@ -148,8 +148,8 @@ def test_fifty_names_stand_apart_in_every_drawing(chromium: str, whole: Path, wi
     assert sum(len(boxes) >= SYSTEMS for boxes in drawings) >= 4
     for boxes in drawings:
         assert all(bottom - top >= 7 for _, top, _, bottom in boxes)
-        for place, one in enumerate(boxes):
-            for other in boxes[place + 1 :]:
+        for row, one in enumerate(boxes):
+            for other in boxes[row + 1 :]:
                 apart = one[2] <= other[0] + 1 or other[2] <= one[0] + 1 or one[3] <= other[1] + 3
                 assert apart or other[3] <= one[1] + 3, (one, other)
 
@@ -172,12 +172,12 @@ def test_a_leader_is_held_against_ranked_systems_alone(tmp_path: Path, third: bo
     store.add_benchmark(Benchmark("wide", "Wide", tuple(items), (ACCURACY,), "accuracy"))
     for system, right, failed in (("all", 16, 0), ("half", 4, 12), *([("none", 0, 0)] if third else [])):
         run = store.start_run("wide", system, "video", {})
-        for place, item in enumerate(items):
-            if place >= 16 - failed:
+        for row, item in enumerate(items):
+            if row >= 16 - failed:
                 store.write(run, [(Answer(item_id=item.id, status=Status.FAILED, reason="connection reset"), [])])
                 continue
-            score = Score(item_id=item.id, metric="accuracy", value=float(place < right))
-            store.write(run, [(Answer(item_id=item.id, parsed="A" if place < right else "B"), [score])])
+            score = Score(item_id=item.id, metric="accuracy", value=float(row < right))
+            store.write(run, [(Answer(item_id=item.id, parsed="A" if row < right else "B"), [score])])
     said = written(store, tmp_path / "report.html").story.answers[0].answer
     if third:
         assert "It is significantly better than every other ranked system; over none +100.0 pts" in said

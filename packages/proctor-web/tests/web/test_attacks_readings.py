@@ -16,7 +16,7 @@ from proctor_web.forms import FORMS
 from proctor_web.progress import next_item
 from proctor_web.readings import IncompleteError, Save, my_reading, open_item, save_draft, seal
 from proctor_web.trail import first_fault
-from tests.support.web_attack import TEXTS, places, put
+from tests.support.web_attack import TEXTS, locations, put
 from tests.support.web_study import NOW, READINGS, accounts_of, new_items, review, study_of
 
 NUMBERS = [float("nan"), float("inf"), -float("inf"), -1, 10**400, 1e308, True, "1", None, [], {}]
@@ -65,15 +65,15 @@ def test_a_hostile_text_in_any_field_is_refused_or_kept_as_it_is(engine: Engine,
     payloads = [
         put(reading, path, text)
         for reading in whole(form)
-        for path, value in places(reading)
+        for path, value in locations(reading)
         if isinstance(value, str)
         for text in TEXTS.values()
     ]
     taken = 0
     for sent, kept in read_back(engine, form, payloads):
         taken += 1
-        said = {part for _, part in places(kept) if isinstance(part, str)}
-        assert said <= {kept_text(part).strip() for _, part in places(sent) if isinstance(part, str)}
+        said = {part for _, part in locations(kept) if isinstance(part, str)}
+        assert said <= {kept_text(part).strip() for _, part in locations(sent) if isinstance(part, str)}
     free = {"question", "order", "rationale", "boxes", "moments", "pairwise"}
     assert (taken > 0) == (form in free), "forms with a field for free text keep some of them"
     assert inspect(engine).has_table("readings")
@@ -86,13 +86,13 @@ def test_what_is_no_number_text_or_list_of_the_form_is_refused_and_nothing_break
     payloads: list[Any] = [
         put(reading, path, bad)
         for reading in READINGS[form]
-        for path, _ in places(reading)
+        for path, _ in locations(reading)
         for bad in [*NUMBERS, *LISTS]
     ]
     deep: Any = "x"
     for _ in range(3_000):
         deep = [deep]
-    payloads += [put(READINGS[form][0], path, deep) for path, _ in places(READINGS[form][0])]
+    payloads += [put(READINGS[form][0], path, deep) for path, _ in locations(READINGS[form][0])]
     for _, kept in read_back(engine, form, payloads):
         text = json.dumps(kept, allow_nan=False)
         assert len(text) < 10_000

@@ -84,9 +84,9 @@ KNOWN = {"item_id": [str(number) for number in IDS], "name": list(FORMS), "what"
 
 def paths(way: Way) -> list[str]:
     """Its path for every item, or every study."""
-    known = {place: KNOWN.get(place, ["1"]) for place in way.places}
+    known = {row: KNOWN.get(row, ["1"]) for row in way.locations}
     return [
-        way.at(**{place: values[number % len(values)] for place, values in known.items()})
+        way.at(**{row: values[number % len(values)] for row, values in known.items()})
         for number in range(max(map(len, known.values()), default=1))
     ]
 
@@ -133,10 +133,10 @@ def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
             if way.path == "/logout" or way.path.startswith(ORGANISERS) != theirs:
                 continue
             headers = {"x-csrf-token": token} if way.unsafe else {}
-            for place in way.places if len(text) < 1_000 else ():
+            for row in way.locations if len(text) < 1_000 else ():
                 quoted = "".join(f"%{byte:02x}" for byte in encoded)
                 for written in (quoted, text):
-                    check(asked(client, way.method, way.at(**{place: written}), headers=headers), (way, place))
+                    check(asked(client, way.method, way.at(**{row: written}), headers=headers), (way, row))
             for field in way.query:
                 answer = asked(client, way.method, way.at(), params={field: encoded.decode("latin-1")}, headers=headers)
                 check(answer, (way, field))
@@ -221,12 +221,12 @@ def test_others_items_and_items_that_are_not_there_are_one(people: dict[str, Tes
     client = people[name]
     token = {"x-csrf-token": csrf_of(client.get("/"))}
     for way in ways():
-        if not any("item" in place for place in way.places):
+        if not any("item" in row for row in way.locations):
             continue
         body = {field: BENIGN.get(field, "1") for field in way.fields}
         for sent in both_ways(body):
             answers = [
-                client.request(way.method, way.at(**dict.fromkeys(way.places, str(number))), headers=token, **sent)
+                client.request(way.method, way.at(**dict.fromkeys(way.locations, str(number))), headers=token, **sent)
                 for number in (*IDS, 999_999)
             ]
             assert {one.status_code for one in answers} <= {404, 405, 422}, way
@@ -275,10 +275,10 @@ def test_postgresql_is_asked_nothing_that_it_can_not_read(tmp_path: Path, postgr
                 if way.path == "/logout" or way.path.startswith(ORGANISERS) != theirs:
                     continue
                 for text in UNREADABLE:
-                    for place in way.places:
-                        path = way.at(**{place: quote(text)})
-                        check(client.request(way.method, path, headers=headers), (way, place, text))
+                    for row in way.locations:
+                        path = way.at(**{row: quote(text)})
+                        check(client.request(way.method, path, headers=headers), (way, row, text))
                     for field in way.query:
-                        path = way.at(**{place: KNOWN.get(place, ["1"])[0] for place in way.places})
+                        path = way.at(**{row: KNOWN.get(row, ["1"])[0] for row in way.locations})
                         answer = client.request(way.method, path, params={field: text}, headers=headers)
                         check(answer, (way, field, text))

@@ -19,7 +19,7 @@ BODY: dict[str, Any] = {
         {"time": 2.0, "label": "now: clip", "x": 0.0, "y": 0.0, "width": 1.0, "height": 1.0},
     ],
 }
-PLACES = """JSON.stringify([...document.querySelectorAll(".marked > div")].map((one) => {
+LOCATIONS = """JSON.stringify([...document.querySelectorAll(".marked > div")].map((one) => {
     const picture = one.querySelector("img"), whole = picture.getBoundingClientRect();
     return {loaded: picture.naturalWidth > 0, boxes: [...one.querySelectorAll("rect")].map((rect) => {
         const box = rect.getBoundingClientRect();
@@ -32,7 +32,7 @@ PLACES = """JSON.stringify([...document.querySelectorAll(".marked > div")].map((
 def test_boxes_lie_on_the_picture_of_their_time_and_a_key_decides(review: ReviewSite) -> None:
     async def steps(page: Page) -> None:
         await until(page, "[...document.querySelectorAll('.marked img')].every((one) => one.complete)")
-        first, second = json.loads(await page.evaluate(PLACES))
+        first, second = json.loads(await page.evaluate(LOCATIONS))
         assert (first["loaded"], second["loaded"]) == (True, True)
         assert first["boxes"] == [[0.1, 0.2, 0.3, 0.4], [0.5, 0.25, 0.25, 0.5]]
         assert second["boxes"] == [[0, 0, 1, 1]]

@@ -176,7 +176,7 @@ def test_caps_follow_the_descriptors_of_the_process(monkeypatch: pytest.MonkeyPa
 
 
 def test_half_requests_end_with_their_time_and_others_are_served(served: Served) -> None:
-    slow = [served.opened(HEAD, source=f"127.0.0.{place}") for place in (1, 1, 2)]
+    slow = [served.opened(HEAD, source=f"127.0.0.{location}") for location in (1, 1, 2)]
     silent = served.opened()
     holds(served, 4, ConnectionStage.HEADERS)
     assert is_served(served)
@@ -295,13 +295,13 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_and_who_reads_slowly_is_
 
 def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:
     """As many as there may be, from as many addresses."""
-    first = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(20)]
+    first = [served.opened(HEAD, source=f"127.0.1.{row % 4 + 1}") for row in range(20)]
     holds(served, 20, ConnectionStage.HEADERS)
     served.clock.ahead += 1
-    second = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(20)]
+    second = [served.opened(HEAD, source=f"127.0.1.{row % 4 + 1}") for row in range(20)]
     holds(served, 40, ConnectionStage.HEADERS)
     served.clock.ahead += 4
-    visitors = [served.opened(HEAD, b"\r\n", source=f"127.0.2.{place + 1}") for place in range(10)]
+    visitors = [served.opened(HEAD, b"\r\n", source=f"127.0.2.{row + 1}") for row in range(10)]
     assert [one.recv(12) for one in visitors] == [b"HTTP/1.1 200"] * 10
     assert len(served.guard) == 40
     assert served.tally == {"closed to make room (headers)": 10}
@@ -369,7 +369,7 @@ def test_a_half_handshake_ends_with_its_time(site: Site, tmp_path: Path) -> None
 def test_handshakes_make_room_as_requests_do(site: Site, tmp_path: Path) -> None:
     (tmp_path / "tls").mkdir()
     with guarded(site, tls=certificate(tmp_path / "tls"), connections=8, per_address=4) as served:
-        slow = [served.opened(source=f"127.0.1.{place % 3 + 1}") for place in range(8)]
+        slow = [served.opened(source=f"127.0.1.{row % 3 + 1}") for row in range(8)]
         holds(served, 8)
         for _ in range(3):
             visitor: ssl.SSLSocket
@@ -467,14 +467,12 @@ def test_a_server_with_few_descriptors_outlasts_more_slow_sockets_than_it_has(tm
     with subprocess.Popen(limited, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = int(next(line for line in process.stdout if line.startswith("Serving")).split(":")[-1].split(" ")[0])
-        slow = [
-            socket.create_connection(("127.0.0.1", port), 60, (f"127.0.1.{place % 30 + 1}", 0)) for place in range(300)
-        ]
+        slow = [socket.create_connection(("127.0.0.1", port), 60, (f"127.0.1.{row % 30 + 1}", 0)) for row in range(300)]
         for one in slow:
             with suppress(ConnectionError):
                 one.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\nX-a: ")
-        for place in range(20):
-            with socket.create_connection(("127.0.0.1", port), 60, (f"127.0.2.{place + 1}", 0)) as visitor:
+        for row in range(20):
+            with socket.create_connection(("127.0.0.1", port), 60, (f"127.0.2.{row + 1}", 0)) as visitor:
                 visitor.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
                 assert read_all(visitor).startswith(b"HTTP/1.1 200 ")
         for one in slow:

@@ -82,10 +82,10 @@ def test_gold_items_stand_anywhere_and_come_once() -> None:
     keys, gold = [f"q{number}" for number in range(36)], [f"g{number}" for number in range(9)]
     plan = StudyPlan(readers=("anna", "ben"), gold_share=0.2)
     first = deal(plan, keys, gold).readers["anna"]
-    places = [place for place, key in enumerate(first) if key in gold]
-    assert len(places) == 9
-    assert min(places) < 12
-    assert max(places) > 32
+    rows = [row for row, key in enumerate(first) if key in gold]
+    assert len(rows) == 9
+    assert min(rows) < 12
+    assert max(rows) > 32
     again = deal(plan, ["n1", "n2", "n3", "n4"], gold, known={"anna": gold[:8], "ben": gold})
     assert [key for key in again.readers["anna"] if key in gold] == ["g8"]
     assert not set(again.readers["ben"]) & set(gold)

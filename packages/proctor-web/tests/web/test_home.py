@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from proctor.core import InputError
 from proctor_web.forms import FORMS
-from proctor_web.progress import place_in_work
+from proctor_web.progress import position_in_work
 from proctor_web.readings import Save, seal
 from proctor_web.review import ReviewSite
 from proctor_web.settings import StudyPlan, StudySettings
@@ -100,19 +100,19 @@ def test_a_page_says_where_its_item_stands(review: ReviewSite) -> None:
     items(review, 4)
     with review.reading() as connection:
         who = accounts_of(connection)
-    place = anna.next()
-    page = anna.client.get(place).text
+    location = anna.next()
+    page = anna.client.get(location).text
     assert "1 of 4 · video" in page
     after = re.search(r'href="/item/(\d+)" aria-label="Item after"', page)
     assert after is not None
     assert "Item before" not in page
     second = anna.client.get(f"/item/{after[1]}").text
     assert "2 of 4 · video" in second
-    assert f'href="{place}" aria-label="Item before"' in second
+    assert f'href="{location}" aria-label="Item before"' in second
     for person, said in ((anna, ACCEPT), (ben, REJECT)):
         assert person.save(int(after[1]), said, "seal").status_code == 200
     with review.reading() as connection:
-        found = place_in_work(connection, who["cleo"], "s", int(after[1]))
+        found = position_in_work(connection, who["cleo"], "s", int(after[1]))
     assert (found.number, found.total, found.before, found.after) == (1, 1, None, None), (
         "what others settle is not counted"
     )

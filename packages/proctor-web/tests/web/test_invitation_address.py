@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from proctor.core import UsageError
-from proctor_web import AccountsPlace, site_store
+from proctor_web import AccountsLocation, site_store
 from proctor_web.commands import _reached_at
 
 
-def place(address: str = "") -> AccountsPlace:
+def location(address: str = "") -> AccountsLocation:
     store = site_store("review", Path("review"), "review.yaml", "review.sqlite", None)
-    return AccountsPlace(store, lambda _: pytest.fail("no database is opened"), address, "review.yaml")
+    return AccountsLocation(store, lambda _: pytest.fail("no database is opened"), address, "review.yaml")
 
 
 def test_a_given_address_is_that_of_the_link() -> None:
-    assert _reached_at(place(), "http://localhost:8080/").address == "http://localhost:8080"
-    assert _reached_at(place("https://a.org"), "https://B.org").address == "https://b.org"
-    assert _reached_at(place("https://a.org"), "").address == "https://a.org"
+    assert _reached_at(location(), "http://localhost:8080/").address == "http://localhost:8080"
+    assert _reached_at(location("https://a.org"), "https://B.org").address == "https://b.org"
+    assert _reached_at(location("https://a.org"), "").address == "https://a.org"
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_a_given_address_is_that_of_the_link() -> None:
 )
 def test_what_is_no_address_of_a_server_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="is no server's: write it like https"):
-        _reached_at(place(), address)
+        _reached_at(location(), address)

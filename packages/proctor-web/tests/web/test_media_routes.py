@@ -81,7 +81,7 @@ def test_the_table_says_when_each_picture_is(client: TestClient, library: MediaL
     for step in table["steps"]:
         stamps.append(stamps[-1] + step)
     assert stamps == list(TIMES) == index.pts.tolist()
-    assert [stamps[place] for place in table["keys"]] == index.keys.tolist()
+    assert [stamps[position] for position in table["keys"]] == index.keys.tolist()
     assert table["time_base"] == [1, 1000]
     assert (table["origin"], table["start"], table["end"]) == (0.0, 0.4, 1.6)
     assert (table["width"], table["height"], table["region"], table["plays"]) == (192, 96, None, True)
@@ -89,12 +89,12 @@ def test_the_table_says_when_each_picture_is(client: TestClient, library: MediaL
     assert client.get("/media/1/2/timestamps").json()["region"] == json.loads(LOWER.model_dump_json())
 
 
-@pytest.mark.parametrize("place", [0, 7, 8, 49])
-def test_a_picture_is_the_one_with_this_timestamp_as_large_as_the_file(client: TestClient, place: int) -> None:
-    answer = client.get(f"/media/1/0/frame/{TIMES[place]}")
+@pytest.mark.parametrize("position", [0, 7, 8, 49])
+def test_a_picture_is_the_one_with_this_timestamp_as_large_as_the_file(client: TestClient, position: int) -> None:
+    answer = client.get(f"/media/1/0/frame/{TIMES[position]}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
     assert answer.headers["cache-control"] == "no-store"
-    assert read_clock(answer.content) == place
+    assert read_clock(answer.content) == position
 
 
 def test_as_shown_are_the_very_bytes_that_a_system_gets(client: TestClient, library: MediaLibrary) -> None:

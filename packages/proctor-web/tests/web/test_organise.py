@@ -37,19 +37,19 @@ def test_thirty_items_go_from_draft_to_consensus_and_the_export_has_all_readings
     assert "nothing to settle yet" in people["cleo"].client.get("/").text, "nothing was read yet"
     for name in ("anna", "ben"):
         person, count = people[name], 0
-        while (place := person.next()) != "/":
-            item = int(place.rpartition("/")[2])
+        while (location := person.next()) != "/":
+            item = int(location.rpartition("/")[2])
             rejects = name == "ben" and ids.index(item) % 5 == 0
             payload: dict[str, Any] = REJECT if rejects else ACCEPT
-            assert person.client.get(place).status_code == 200
+            assert person.client.get(location).status_code == 200
             assert person.save(item, payload, seconds=3).json() == {"revision": 1}
             assert person.save(item, payload, "seal", revision=1, seconds=4).status_code == 200
             count += 1
         assert count == 30
         assert "all submitted" in person.client.get("/").text
     cleo, settled = people["cleo"], 0
-    while (place := cleo.next()) != "/":
-        item = int(place.rpartition("/")[2])
+    while (location := cleo.next()) != "/":
+        item = int(location.rpartition("/")[2])
         edited = {"decision": "edit", "checks": ALL_CHECKS, "reason": "clearer", "edited": QUESTION | {"stem": "Now?"}}
         payload = edited if item == ids[0] else ACCEPT
         assert cleo.save(item, payload, "adjudicate", comment="looked again").status_code == 200

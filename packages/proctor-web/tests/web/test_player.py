@@ -100,8 +100,8 @@ def test_the_picture_asked_for_is_the_picture_shown_in_every_kind_of_video(chrom
     async def work(page: Page) -> None:
         for kind, truth in shown.truths.items():
             await page.open(shown.page(kind))
-            places = [place % len(truth.pts) for place in SEEKS]
-            sought = await seek_all(page, places, truth.turn)
+            rows = [row % len(truth.pts) for row in SEEKS]
+            sought = await seek_all(page, rows, truth.turn)
             assert [one for one in sought if not one.right(truth)] == [], kind
             assert len(sought) == len(SEEKS)
 
@@ -131,13 +131,13 @@ def test_every_key(chromium: str, shown: Shown) -> None:
         await page.evaluate(READ_CLOCK)
         await read(page, "ready")
         await settled(page, pts[0])
-        for keys, place in (
+        for keys, row in (
             ("ArrowRight", 1), (".", 2), ("ArrowLeft", 1), (",", 0), (",", 0), ("Shift+ArrowRight", 25),
             ("Shift+ArrowRight", 50), ("Shift+ArrowLeft", 25), ("End", 59), ("Home", 0), ("e", 12), ("e", 50),
             ("e", 12), ("i", 12), ("Shift+ArrowRight", 37), ("o", 37), ("Home", 12), ("End", 37),
         ):  # fmt: skip
             await page.press(keys)
-            await settled(page, pts[place])
+            await settled(page, pts[row])
         assert await read(page, "loop") == [12, 37]
         assert await read(page, "looping") is True
         await page.press("u", "End")
@@ -174,8 +174,8 @@ def test_backwards_it_goes_picture_by_picture_to_the_start_of_the_window(chromiu
         await page.press("j")
         await settled(page, pts[0])
         seen = await page.evaluate("window.seen")
-        assert all(place == clock for place, clock in seen)
-        assert [place for place, _ in seen] == sorted((place for place, _ in seen), reverse=True)
+        assert all(row == clock for row, clock in seen)
+        assert [row for row, _ in seen] == sorted((row for row, _ in seen), reverse=True)
 
     in_browser(chromium, work)
 
@@ -259,7 +259,7 @@ def test_on_a_phone_it_fits_and_its_buttons_do_what_the_keys_do(chromium: str, s
         await page.open(shown.page("constant rate"))
         await settled(page, pts[0])
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
-        for name, place in (("next", 1), ("next", 2), ("back", 1)):
+        for name, row in (("next", 1), ("next", 2), ("back", 1)):
             at = await page.evaluate(
                 f"(() => {{ const b = document.querySelector('[data-do={name}]').getBoundingClientRect();"
                 "return [b.x + b.width / 2, b.y + b.height / 2, b.width, b.height]; })()"
@@ -267,7 +267,7 @@ def test_on_a_phone_it_fits_and_its_buttons_do_what_the_keys_do(chromium: str, s
             assert min(at[2:]) >= 44
             for kind, points in (("touchStart", [{"x": at[0], "y": at[1]}]), ("touchEnd", [])):
                 await page.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
-            await settled(page, pts[place])
+            await settled(page, pts[row])
         slide = "const r = document.querySelector('[type=range]'); r.value = 44; r.dispatchEvent(new Event('input'))"
         await page.evaluate(f"(() => {{ {slide} }})()")
         await settled(page, pts[44])

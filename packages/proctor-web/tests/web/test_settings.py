@@ -104,13 +104,13 @@ def test_no_review_and_broken_yaml_name_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("store", [None, "elsewhere.sqlite"])
 def test_other_users_of_the_machine_can_not_open_a_new_store(tmp_path: Path, store: str | None) -> None:
-    place = None if store is None else str(tmp_path / store)
-    open_store(store_in(tmp_path, place)).dispose()
+    location = None if store is None else str(tmp_path / store)
+    open_store(store_in(tmp_path, location)).dispose()
     for file in tmp_path.iterdir():
         assert file.stat().st_mode & 0o007 == 0, "it holds names, readings and hashes of passwords"
     (kept,) = tmp_path.glob("*.sqlite")
     kept.chmod(0o664)
-    open_store(store_in(tmp_path, place)).dispose()
+    open_store(store_in(tmp_path, location)).dispose()
     assert kept.stat().st_mode & 0o777 == 0o664, "its owner may say otherwise"
 
 

@@ -29,7 +29,7 @@ async def shown(page: Page, time: float) -> None:
     await until(page, "document.querySelector('[data-player]').dataset.exact === 'true'")
 
 
-async def place(page: Page, share: float) -> tuple[float, float]:
+async def location(page: Page, share: float) -> tuple[float, float]:
     left, top, width, height = await page.evaluate(
         "(() => { const b = document.querySelector('.timeline').getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"
     )
@@ -59,10 +59,10 @@ def test_moments_are_marked_moved_and_removed(review: ReviewSite) -> None:
         await page.evaluate("document.querySelectorAll('.mark')[0].focus()")
         await page.press("Delete")
         assert await marked(page, 1) == [(0, "retrieval")]
-        await page.drag(await place(page, 0.0), await place(page, 0.25), await place(page, 0.501))
+        await page.drag(await location(page, 0.0), await location(page, 0.25), await location(page, 0.501))
         await shown(page, 1.2)
         assert await marked(page, 1) == [(about(1.2), "retrieval")]
-        await page.drag(await place(page, 0.751), await place(page, 0.751))  # a click on the bar leads there
+        await page.drag(await location(page, 0.751), await location(page, 0.751))  # a click on the bar leads there
         await shown(page, 1.8)
         assert await marked(page, 1) == [(about(1.2), "retrieval")]
         await page.evaluate("document.activeElement.blur()")

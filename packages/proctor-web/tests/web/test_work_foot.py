@@ -62,7 +62,7 @@ def test_the_order_is_submitted_by_keys_and_then_each_sentence_is_judged(review:
         await until(page, "!document.querySelector('[data-missing]').hidden")
         keys = await page.evaluate("[...document.querySelectorAll('[data-frame]')].map((one) => one.dataset.key)")
         await press(page, keys[1], keys[2])  # B, C: the last frame follows by itself
-        await until(page, "document.querySelectorAll('[data-placed] [data-frame]').length === 3")
+        await until(page, "document.querySelectorAll('[data-ordered] [data-frame]').length === 3")
         await press(page, "s")
         await until(page, "document.querySelector('[data-level]') && document.querySelector('[data-ready=yes]')")
         assert await page.evaluate("document.querySelector('.bare h2').textContent") == "Recorded order: B → C → A"

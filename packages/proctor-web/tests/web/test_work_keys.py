@@ -145,8 +145,8 @@ def test_a_digit_is_the_key_of_its_own_level_alone(
         (("T1a", "T1b"), {}, ["b", "d"]),
         (("clip", "stent 12"), {}, ["b", "d"]),
         (("b", "clip"), {}, ["1", "2"]),
-        (("A", "B", "D"), {"places": True}, ["f", "g", "h"]),  # no digit beside a place, no other frame's letter
-        (("1", "2"), {"places": True}, ["1", "2"]),
+        (("A", "B", "D"), {"positions": True}, ["f", "g", "h"]),  # no digit beside a place, no other frame's letter
+        (("1", "2"), {"positions": True}, ["1", "2"]),
         (tuple(map(chr, range(65, 91))), {}, [*"123456789", *[""] * 17]),
     ],
 )
@@ -158,8 +158,8 @@ def test_frames_are_ordered_by_keys_and_cited(review: ReviewSite) -> None:
     async def steps(page: Page, url: str) -> None:
         await log_in(page, url)
         await press(page, "f", "d", "Backspace", "f", "d")  # the last frame follows by itself
-        placed = "[...document.querySelectorAll('[data-placed] figcaption')].map((one) => one.textContent)"
-        said = [" ".join(one.split()) for one in await page.evaluate(placed)]
+        located = "[...document.querySelectorAll('[data-ordered] figcaption')].map((one) => one.textContent)"
+        said = [" ".join(one.split()) for one in await page.evaluate(located)]
         assert said == ["f b place 1 ⤢", "d a place 2 ⤢", "g c place 3 ⤢"]
         await page.evaluate("document.querySelector('.sentence textarea').focus()")
         await write(page, "b shows the start.")

@@ -96,10 +96,10 @@ def test_mistakes_are_one_sentence(made: Evaluation) -> None:
         raise KeyError("x")
 
     line = broken.__code__.co_firstlineno + 1
-    place = rf"KeyError: 'x' \(test_function_judges.py, line {line}\)"
+    location = rf"KeyError: 'x' \(test_function_judges.py, line {line}\)"
     with (
         FaultyServer() as server,
-        pytest.raises(ConfigurationError, match=rf"broken\[judge\], item 'room-./why': {place}"),
+        pytest.raises(ConfigurationError, match=rf"broken\[judge\], item 'room-./why': {location}"),
     ):
         made.score(judge=judge_of(broken), model="judge", base_url=server.url)
     with pytest.raises(InputError, match="judge says_the_same: found a, b, expected one model"):

@@ -72,8 +72,8 @@ def test_a_broken_metric_is_one_sentence_with_its_line(made: Evaluation) -> None
         return 1 / 0
 
     line = broken.__code__.co_firstlineno + 1
-    place = rf"ZeroDivisionError: division by zero \(test_function_metrics.py, line {line}\)"
-    with pytest.raises(ConfigurationError, match=rf"broken, item 'room-1/q1': {place}"):
+    location = rf"ZeroDivisionError: division by zero \(test_function_metrics.py, line {line}\)"
+    with pytest.raises(ConfigurationError, match=rf"broken, item 'room-1/q1': {location}"):
         made.score(metrics=proctor.metric(broken))
     with pytest.raises(ConfigurationError, match=r"big, item 'room-1/q1': found 2, expected 0 to 1 \(or declare"):
         made.score(metrics=proctor.metric(name="big")(lambda text: 2))

@@ -255,19 +255,19 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
     for module in (analysis, import_export, reproduction, result_options):
         for name in ("reader_or_default", "reader_of"):
             monkeypatch.setattr(module if hasattr(module, name) else core, name, lambda *_: reader)
-    places = way.below.split()
-    for place in places:
+    rows = way.below.split()
+    for row in rows:
         gives: Any = {"results:judges_of": ["given", "one"], "analysis:_library": (MagicMock(), []), RUNS: []}.get(
-            place, MagicMock()
+            row, MagicMock()
         )
-        if place.split(":")[1].startswith("compared"):
+        if row.split(":")[1].startswith("compared"):
             gives = (MagicMock(), ())
-        if place == "import_export:form":
+        if row == "import_export:form":
             from proctor.interchange import FORMATS
 
             monkeypatch.setattr(type(FORMATS), "get", lambda *_: MagicMock(write=ended))
-        elif not place.startswith("part:"):
-            stands_in(place, pairs, monkeypatch, last=place == places[-1], gives=gives)
+        elif not row.startswith("part:"):
+            stands_in(row, pairs, monkeypatch, last=row == rows[-1], gives=gives)
     source = {"scores" if way.function is proctor.audit else "source": store}
     with pytest.raises(ReachedError):
         way.function(**{**source, "benchmark": NAME, **way.given, **given})
@@ -296,5 +296,5 @@ def test_methods_of_an_evaluation_are_the_functions_on_it(name: str, monkeypatch
     module = {"score": evaluation, "export": import_export}.get(name, analysis)
     monkeypatch.setattr(module, name, function := MagicMock())
     assert getattr(made, name)(seed=3, draws=100) is function.return_value
-    places = {"report": ("report.html",), "export": (None,)}.get(name, ())
-    function.assert_called_once_with(made, *places, seed=3, draws=100)
+    locations = {"report": ("report.html",), "export": (None,)}.get(name, ())
+    function.assert_called_once_with(made, *locations, seed=3, draws=100)

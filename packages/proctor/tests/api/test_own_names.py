@@ -41,7 +41,7 @@ def test_scores_are_imported_under_the_name_of_the_file(tmp_path: Path) -> None:
     ratings, scores = tmp_path / "ratings.csv", tmp_path / "scores.csv"
     ratings.write_text("item,system,rater,value,answer\nq1,s,ann,1,the liver\nq2,s,ann,0,a stapler\n", encoding="utf-8")
     scores.write_text("item,system,value\nq1,s,0.9\nq2,s,0.1\n", encoding="utf-8")
-    place = tmp_path / "u1.db"
-    proctor.import_answers(str(questions), ratings, store=str(place))
-    made = proctor.import_answers(str(questions), scores, store=str(place), scorer="mine")
-    assert made.done == (f"2 scores by mine in {place}",)
+    location = tmp_path / "u1.db"
+    proctor.import_answers(str(questions), ratings, store=str(location))
+    made = proctor.import_answers(str(questions), scores, store=str(location), scorer="mine")
+    assert made.done == (f"2 scores by mine in {location}",)

@@ -45,9 +45,9 @@ def drawn(figure: Figure) -> Dots:
         for x, y in zip(xs, ys, strict=True):
             heights.setdefault(round(float(y)), []).append(float(y))
             found[labels[round(float(y))], group] = (float(x), *ends.get(round(float(y), 9), (None, None)))
-    for place, own in heights.items():
+    for row, own in heights.items():
         if len(own) == len(groups):  # the groups stand around their line
-            assert sum(own) / len(own) == pytest.approx(place)
+            assert sum(own) / len(own) == pytest.approx(row)
     return found
 
 
@@ -90,7 +90,7 @@ def test_comparisons(store: Any) -> None:
 def test_ranks(store: Any) -> None:
     table = proctor.rank(store, NAME, draws=100, stability=0, failed="wrong")
     wanted = {
-        row["system"]: (row["rank_by_mean"], row["rank_low"], row["rank_high"]) for row in table.rows if row["place"]
+        row["system"]: (row["rank_by_mean"], row["rank_low"], row["rank_high"]) for row in table.rows if row["rank"]
     }
     figure = table.plot()
     assert {label: dot for (label, _), dot in drawn(figure).items()} == wanted

@@ -117,11 +117,11 @@ def test_published_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "ok"), [((0, 2, 3, 4), True), ((0, 1), False), ((2, 3), False), ((3,), False), ((), False)]
+    ("rows", "ok"), [((0, 2, 3, 4), True), ((0, 1), False), ((2, 3), False), ((3,), False), ((), False)]
 )
-def test_whether_all_is_well(places: tuple[int, ...], ok: bool) -> None:
+def test_whether_all_is_well(rows: tuple[int, ...], ok: bool) -> None:
     """Something was compared, and nothing is different."""
-    table = VerificationTable(tuple(FIGURES[place] for place in places))
+    table = VerificationTable(tuple(FIGURES[row] for row in rows))
     assert table.ok is ok
     assert {one.state for _, one in table.figures} <= set(Verified)
 

@@ -39,8 +39,8 @@ def of_figure(figure: Figure) -> Iterator[str]:
         for line in axes.get_xgridlines()[:1]:
             yield f"  grid {line.get_visible()} {line.get_color()}"
         if (legend := axes.get_legend()) is not None:
-            place = rounded(legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).min)
-            yield f"  legend at {place}, frame {legend.get_frame_on()}: {[one.get_text() for one in legend.get_texts()]}"
+            location = rounded(legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).min)
+            yield f"  legend at {location}, frame {legend.get_frame_on()}: {[one.get_text() for one in legend.get_texts()]}"
 
 
 def rounded(values: Any) -> list[float]:

@@ -61,17 +61,17 @@ def test_a_notebook_shows_a_figure_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("place", "name"),
+    ("location", "name"),
     [("https://a.test/data/cases.json?x=1", "cases.json"), ("https://a.test/", "data"), ("https://a.test/..", "data")],
 )
-def test_a_file_that_is_no_archive_is_taken_under_its_name(place: str, name: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_taken_under_its_name(location: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "sent").write_text("[]")
     (tmp_path / "draft").mkdir()
-    downloads._take(tmp_path / "sent", tmp_path / "draft", None, place)
+    downloads._take(tmp_path / "sent", tmp_path / "draft", None, location)
     assert [(one.name, one.read_text()) for one in (tmp_path / "draft").iterdir()] == [(name, "[]")]
     known: Any = SimpleNamespace(download=SimpleNamespace(folders={"clips": "clips"}, most_mb=1))
     with pytest.raises(InputError, match=r"found no archive \(tar or zip\), expected one with clips"):
-        downloads._take(tmp_path / "sent", tmp_path / "draft", known, place)
+        downloads._take(tmp_path / "sent", tmp_path / "draft", known, location)
 
 
 @pytest.mark.parametrize(("address", "told"), [("nowhere:1", "nowhere:1"), ("", "this machine")])
@@ -197,10 +197,10 @@ def test_what_an_evaluation_is_asked_goes_to_the_function_of_that_name(
         return "done"
 
     monkeypatch.setattr(module, name, function)
-    places = {"report": ("page.html",), "export": ("rows.csv",)}.get(name, ())
-    assert getattr(made, name)(*places, draws=7, failed="wrong") == "done"
-    assert given == [((made, *places), {"draws": 7, "failed": "wrong"})]
-    if places:
+    locations = {"report": ("page.html",), "export": ("rows.csv",)}.get(name, ())
+    assert getattr(made, name)(*locations, draws=7, failed="wrong") == "done"
+    assert given == [((made, *locations), {"draws": 7, "failed": "wrong"})]
+    if locations:
         getattr(made, name)()
         assert given[1:] == [((made, {"report": "report.html", "export": None}[name]), {})]
 

@@ -73,7 +73,7 @@ def test_a_ranking_has_places_and_baselines(made: Evaluation) -> None:
     table = made.rank(condition="video", draws=200, stability=20)
     assert isinstance(table, RankingTable)
     frame = table.to_pandas().set_index("system")
-    assert frame["place"].dropna().to_dict() == {"right": 1.0, "yes": 2.0}
+    assert frame["rank"].dropna().to_dict() == {"right": 1.0, "yes": 2.0}
     assert bool(frame.loc["random", "baseline"])
 
 

@@ -74,15 +74,15 @@ def test_on_ray_a_lost_worker_is_replaced_and_the_hash_is_that_of_one_alone(
 def test_what_others_answer_while_a_run_is_planned_is_not_still_to_be_asked(
     tmp_path: Path, server: FaultyServer, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, place = tmp_path / "runs.db", orders.place
+    store, location = tmp_path / "runs.db", orders.store_order
 
     def late(*given: Any) -> None:
-        monkeypatch.setattr(run_preparation, "place", place)
+        monkeypatch.setattr(run_preparation, "store_order", location)
         other: dict[str, Any] = {"data": tmp_path / "data", "model": "local", "base_url": server.url, "share": True}
         python.run("simulated", store=store, conditions="text-only", baselines=False, **other).store.close()
-        place(*given)
+        location(*given)
 
-    monkeypatch.setattr(run_preparation, "place", late)
+    monkeypatch.setattr(run_preparation, "store_order", late)
     monkeypatch.setitem(sys.modules, "ray", PretendedRay())
     done = proctor(*words, "--store", store, "--on", "ray")
     assert (done.returncode, len(server.requests)) == (0, ITEMS), done.stderr

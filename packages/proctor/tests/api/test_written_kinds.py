@@ -82,8 +82,8 @@ def test_a_workbook_has_the_rows_of_the_frame(store: Path, tmp_path: Path) -> No
     frame = proctor.export(store, benchmark="toy")
     assert list(heads) == list(frame.columns)
     assert len(rows) == len(frame) == int(done.stdout.split()[0].replace("\u202f", ""))
-    place = list(heads).index("value")
-    assert [row[place] for row in rows] == [None if math.isnan(value) else value for value in frame["value"]]
+    index = list(heads).index("value")
+    assert [row[index] for row in rows] == [None if math.isnan(value) else value for value in frame["value"]]
 
 
 def test_what_looks_like_a_formula_stays_a_text_and_a_long_text_is_cut(tmp_path: Path) -> None:

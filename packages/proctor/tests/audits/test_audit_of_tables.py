@@ -167,7 +167,7 @@ def test_what_is_wrong_with_options_is_told(made: Made) -> None:
         proctor.audit(made.tables(), made.ratings, all_items=True)
     tables = made.tables()
     good = made.ratings[made.ratings["dimension"] == "good"]
-    one, other = (tables["all"][tables["all"]["dimension"] == "good"][place : place + 1] for place in (0, 1))
+    one, other = (tables["all"][tables["all"]["dimension"] == "good"][row : row + 1] for row in (0, 1))
     with pytest.raises(InputError, match="scores by one: found no rated answer that all metrics scored, expected some"):
         proctor.audit({"one": one, "other": other}, good, allow_missing=True)
 

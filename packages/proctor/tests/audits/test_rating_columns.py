@@ -156,7 +156,7 @@ def test_what_a_spreadsheet_made_of_a_cell_is_refused(tmp_path: Path) -> None:
         for row in [["item", "system", "rater", "answer", "clarity"], *rows]:
             book.active.append(row)
         book.save(tmp_path / "r.xlsx")
-        return [f"{fault.place}: {fault.found}" for fault in read_rating_rows(tmp_path / "r.xlsx", {}).faults]
+        return [f"{fault.location}: {fault.found}" for fault in read_rating_rows(tmp_path / "r.xlsx", {}).faults]
 
     date = dt.datetime(2026, 5, 1)  # noqa: DTZ001 - as a workbook holds it
     good: list[list[Any]] = [["q1", "m", "a", "x", 1.5], ["q2", "m", "a", "y", 2]]

@@ -199,11 +199,11 @@ def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
     ]
     overall, board = compare(table, metrics, CorrelationSettings(draws=500))
     assert (overall.dimension, board.dimension) == ("", "good")
-    places = {place.metric: place for place in board.metrics}
-    assert [places[name].rank for name in ("good", "as good", "noise", "flat")] == [1, 1, 3, None]
-    assert [places[name].ties for name in ("good", "as good", "noise", "flat")] == [(1,), (1,), (2,), ()]
-    assert places["flat"].reason == "all scores are 1"
-    assert [place.metric for place in board.metrics][-2:] == ["noise", "flat"]
+    rows = {row.metric: row for row in board.metrics}
+    assert [rows[name].rank for name in ("good", "as good", "noise", "flat")] == [1, 1, 3, None]
+    assert [rows[name].ties for name in ("good", "as good", "noise", "flat")] == [(1,), (1,), (2,), ()]
+    assert rows["flat"].reason == "all scores are 1"
+    assert [row.metric for row in board.metrics][-2:] == ["noise", "flat"]
     pairs = {(one.first, one.second): one for one in board.comparisons}
     assert len(pairs) == 6
     near = pairs["good", "as good"]
@@ -214,7 +214,7 @@ def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
     assert far.p_holm < 0.01
     assert pairs["good", "flat"].p_holm is None
     alone = audit(table, metrics[0], CorrelationSettings(draws=500)).agreements[0].mean
-    assert places["good"].mean == alone
+    assert rows["good"].mean == alone
 
 
 def test_names_of_items_groups_systems_and_raters_change_nothing() -> None:
@@ -237,8 +237,8 @@ def test_names_of_items_groups_systems_and_raters_change_nothing() -> None:
         [(board.metrics, board.comparisons) for board in compare(RatingsTable(tuple(rows)), scores, FEW)]
         for rows, scores in ((table.ratings, metrics), (sorted(renamed, key=lambda one: one.item), moved))
     )
-    for (places, pairs), (others, other_pairs) in zip(found, other, strict=True):
-        ends = [[(one.mean.value, one.mean.ci_low, one.mean.ci_high) for one in some] for some in (places, others)]
+    for (indices, pairs), (others, other_pairs) in zip(found, other, strict=True):
+        ends = [[(one.mean.value, one.mean.ci_low, one.mean.ci_high) for one in some] for some in (indices, others)]
         assert ends[0] == [pytest.approx(one, abs=1e-12) for one in ends[1]]
         p = [[one.difference.p for one in some] for some in (pairs, other_pairs)]
         assert p[0] == pytest.approx(p[1], abs=1e-12)
@@ -249,7 +249,7 @@ def test_a_metric_never_ranks_above_one_that_agrees_better(monkeypatch: pytest.M
     than the second for it."""
     table = two_raters(n=80)
     metrics = [scored(table, "a", 1), scored(table, "b", 2, 2.0), scored(table, "c", 3, 9.0)]
-    order = [place.metric for place in compare(table, metrics, FEW)[1].metrics]
+    order = [row.metric for row in compare(table, metrics, FEW)[1].metrics]
     p_of = {(0, 1): 0.001, (0, 2): 0.9, (1, 2): 0.9}
     calls = iter([p_of[pair] for _ in range(2) for pair in combinations(range(3), 2)])
 
@@ -257,16 +257,16 @@ def test_a_metric_never_ranks_above_one_that_agrees_better(monkeypatch: pytest.M
         return replace(contrast(first, second), p=next(calls))
 
     monkeypatch.setattr("proctor.audits.comparison.contrast", made)
-    places = compare(table, metrics, FEW)[1].metrics
-    assert [place.metric for place in places] == order
-    assert [place.rank for place in places] == [1, 2, 2]
+    rows = compare(table, metrics, FEW)[1].metrics
+    assert [row.metric for row in rows] == order
+    assert [row.rank for row in rows] == [1, 2, 2]
 
 
 def test_the_same_metric_twice_is_no_better() -> None:
     table = two_raters()
     first, second = scored(table, "x"), scored(table, "y")
     board = compare(table, [first, second], FEW)[0]
-    assert [place.rank for place in board.metrics] == [1, 1]
+    assert [row.rank for row in board.metrics] == [1, 1]
     assert board.comparisons[0].difference.p == 1.0
     with pytest.raises(InputError, match=r"^metrics: found x, x, expected each name once$"):
         compare(table, [first, first], FEW)

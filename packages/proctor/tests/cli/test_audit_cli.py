@@ -96,7 +96,7 @@ def test_two_metrics_for_programs(task: Path, store: Path, tmp_path: Path) -> No
     assert (len(both["flat"]), both["flat"]["ALL-en-overall-mean"]) == (98, None)
 
     board = next(one for one in found["boards"] if one["dimension"] == "factual-consistency-wgold")
-    assert [(one["metric"], one["rank"]) for one in board["places"]] == [("flat", 1), ("overlap", 1)]
+    assert [(one["metric"], one["rank"]) for one in board["ranking"]] == [("flat", 1), ("overlap", 1)]
     assert board["comparisons"][0]["difference"] == 0.0
 
     done = proctor(*command, "--format", "csv", "--draws", "100")
@@ -116,8 +116,8 @@ def test_text_metrics_stand_beside_each_other_and_a_submission(store: Path, tmp_
     done = proctor("audit", "mediqa-eval", "--store", some, "--draws", "200", "--dimension", "overall")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    first = [place for place, line in enumerate(lines) if line.split()[:2] == ["Metric", "Rank"]]
-    titles = [lines[place - 1] for place in first]
+    first = [row for row, line in enumerate(lines) if line.split()[:2] == ["Metric", "Rank"]]
+    titles = [lines[row - 1] for row in first]
     assert [title.split(",")[0] for title in titles] == ["English", "English", "Chinese"]
     assert "overall" in titles[1]
     assert lines[first[2] + 1].split()[:4] == ["rouge-1-mean", "1", "1", "0.317"]

@@ -27,10 +27,10 @@ REPLIES = [
 @pytest.fixture
 def task(tmp_path: Path) -> Path:
     folder = tmp_path / "task"
-    for place, key in enumerate(KEYS):
+    for position, key in enumerate(KEYS):
         (folder / str(key["id"])).mkdir(parents=True)
         for number, label in enumerate("ABCD"):
-            picture = Image.new("RGB", (24, 16), (40 * number, 60 * place, 90))
+            picture = Image.new("RGB", (24, 16), (40 * number, 60 * position, 90))
             picture.save(folder / str(key["id"]) / f"{label}.jpg")
     return folder
 
@@ -171,13 +171,13 @@ def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -
     task, store = tmp_path / "task", tmp_path / "runs.db"
     keys, given = [], []
     said = ["BADCEF", "ABC", "AABCD", "ABCZ", "DCBA", "ABDC", "FEDCBA", "ACBDEF", "", "ABCDE", "ABCD", "BCD"]
-    for place, order in enumerate(said):
-        name, labels = f"i{place:02d}", "ABCDEF"[: 4 + 2 * (place % 2)]
+    for position, order in enumerate(said):
+        name, labels = f"i{position:02d}", "ABCDEF"[: 4 + 2 * (position % 2)]
         (task / name).mkdir(parents=True)
         for number, label in enumerate(labels):
-            Image.new("RGB", (24, 16), (40 * number, 20 * place, 90)).save(task / name / f"{label}.jpg")
-        scenario = ("CPR", "AED")[place % 5 > 2]
-        keys.append({"id": name, "order": [*labels], "video": f"v{place // 3}", "scenario": scenario})
+            Image.new("RGB", (24, 16), (40 * number, 20 * position, 90)).save(task / name / f"{label}.jpg")
+        scenario = ("CPR", "AED")[position % 5 > 2]
+        keys.append({"id": name, "order": [*labels], "video": f"v{position // 3}", "scenario": scenario})
         given.append({"id": name, "order": [*order]})
     (task / "references.json").write_text(json.dumps(keys), encoding="utf-8")
     file = tmp_path / "mine.json"

@@ -32,8 +32,8 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyt
     assert seeds == [5, 5, 5]  # the ranking and both reports
     boards = first.stdout.split("\n\n")
     conditions = ("video", "text-only", "black", "shuffled")
-    for place, condition in enumerate(conditions):
-        assert boards[place].startswith(
+    for row, condition in enumerate(conditions):
+        assert boards[row].startswith(
             f"Simulated procedures (rendered, not real): Accuracy under {condition}, 24 items"
         )
     assert boards[4].startswith("All questions (24 in 2 groups)")

@@ -33,18 +33,17 @@ def store(made: Path, tmp_path: Path) -> Store:
     return Store(shutil.copytree(made, tmp_path / "copy") / "runs.db", create=False)
 
 
-def places(store: Store) -> dict[str, int]:
+def ranks(store: Store) -> dict[str, int]:
     return {
-        one.standing.name: one.standing.place
-        for one in rank_runs(store, "focus", plan=RankingPlan(stability=0))[0].runs
+        one.standing.name: one.standing.rank for one in rank_runs(store, "focus", plan=RankingPlan(stability=0))[0].runs
     }
 
 
 def test_who_is_disqualified_has_no_place_and_takes_none_from_others(store: Store) -> None:
-    before = places(store)
+    before = ranks(store)
     assert before == {"team-red": 1, "team-blue": 2, "team-green": 3}
     disqualify(store, "focus", "team-red", WHY, at=NOW)
-    assert places(store) == {"team-blue": 1, "team-green": 2}
+    assert ranks(store) == {"team-blue": 1, "team-green": 2}
     board = rank_runs(store, "focus", plan=RankingPlan(stability=0))[0]
     assert [str(one) for one in board.disqualified] == [f"team-red since 2026-08-01 ({WHY})"]
     rows = leaderboard(store, "focus", condition="video", scorer=PANEL, options=Options(draws=100)).rows
@@ -53,7 +52,7 @@ def test_who_is_disqualified_has_no_place_and_takes_none_from_others(store: Stor
     assert min(row.rank for row in rows if row.rank is not None) == 1
     assert {row.system for row in results(store, "focus", Options(draws=100)).rows} == set(before)
     reinstate(store, "focus", "team-red", "the answers quoted the question", at=LATER)
-    assert places(store) == before
+    assert ranks(store) == before
     (ruling,) = store.card("focus").rulings
     assert (ruling.reason, ruling.since, ruling.lifted) == (WHY, NOW, LATER)
     assert ruling.lifted_because == "the answers quoted the question"

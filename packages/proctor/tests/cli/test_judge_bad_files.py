@@ -39,8 +39,8 @@ def changed(row: int, column: str, cell: str) -> str:
 
 
 def without(column: str) -> str:
-    place = COLUMNS.index(column)
-    kept = [[cell for number, cell in enumerate(row) if number != place] for row in rows()]
+    index = COLUMNS.index(column)
+    kept = [[cell for number, cell in enumerate(row) if number != index] for row in rows()]
     return text(kept, [name for name in COLUMNS if name != column])
 
 

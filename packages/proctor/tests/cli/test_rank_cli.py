@@ -96,7 +96,7 @@ def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
     # Ranked ones first, then baselines, by their mean; nobody stands twice.
     assert [one["system"] for one in technical["systems"]] == ["strong", "fair", "weak", "open", "frontier"]
     assert {name for name, one in systems.items() if one["baseline"]} == {"frontier", "open"}
-    assert {systems[name]["place"] for name in ("frontier", "open")} == {None}
+    assert {systems[name]["rank"] for name in ("frontier", "open")} == {None}
     assert {name: one["advances"] for name, one in systems.items() if one["advances"] is not None} == {
         "strong": True,
         "fair": True,
@@ -131,7 +131,7 @@ def test_other_rules_on_request(folder: Path, rule: str) -> None:
         ).boards[0]
     )
     assert board["rule"] == rule
-    assert [one["place"] for one in board["systems"] if one["system"] in {"strong", "weak"}] == [1, 3]
+    assert [one["rank"] for one in board["systems"] if one["system"] in {"strong", "weak"}] == [1, 3]
     assert board["tau"] is None
 
 
@@ -147,9 +147,9 @@ def test_tables_and_csv(folder: Path) -> None:
     assert "0–3–0" in cells["weak"]
     assert "0–3–0" not in cells["strong"]
     assert "count for nothing: aggregation / in" in shown.stderr
-    assert "Place (score) under every rule" in shown.stdout
+    assert "Rank (score) under every rule" in shown.stdout
     lines = proctor(*options, "--format", "tsv").stdout.splitlines()
-    assert lines[0].split("\t")[:6] == ["board", "place", "system", "score", "won", "lost"]
+    assert lines[0].split("\t")[:6] == ["board", "rank", "system", "score", "won", "lost"]
     assert len(lines) == 1 + 2 * 7
     rows = list(csv.DictReader(io.StringIO(proctor(*options, "--format", "csv").stdout)))
     assert {row["board"] for row in rows} == {"technical", "clinical"}

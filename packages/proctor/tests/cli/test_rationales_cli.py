@@ -30,10 +30,10 @@ VERDICT = json.dumps({name: {"reason": "because", "score": 4} for name in ASPECT
 @pytest.fixture
 def stored(tmp_path: Path) -> tuple[Path, Path]:
     folder = tmp_path / "task"
-    for place, key in enumerate(KEYS):
+    for row, key in enumerate(KEYS):
         (folder / str(key["id"])).mkdir(parents=True)
         for number, label in enumerate("ABC"):
-            picture = Image.new("RGB", (24, 16), (40 * number, 60 * place, 90))
+            picture = Image.new("RGB", (24, 16), (40 * number, 60 * row, 90))
             picture.save(folder / str(key["id"]) / f"{label}.jpg")
     (folder / "references.json").write_text(json.dumps(KEYS), encoding="utf-8")
     said = tmp_path / "said.json"

@@ -386,8 +386,8 @@ def test_two_systems_of_one_name_are_refused_before_anything_is_asked(tmp_path: 
         "proctor: Two systems would both be stored as 'ask'. Run them one after the other, with another --name."
     )
     assert not store.exists()
-    for place, name in ((both[:2], "first"), (both[2:], "second")):
-        proctor(*command, *place, "--name", name).check_returncode()
+    for row, name in ((both[:2], "first"), (both[2:], "second")):
+        proctor(*command, *row, "--name", name).check_returncode()
     made = Store(store)
     told = {run.system: {one.text for one in made.answers(run).values()} for run in made.runs("tiny")}
     assert (told["first"], told["second"]) == ({"yes"}, {"no"})

@@ -36,9 +36,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rates = {"strong": (0.9, 0.7), "weak": (0.5, 0.3), "base": (0.4, 0.45), "fair": (0.85, 0.6)}
     for number, (system, (easy, hard)) in enumerate(rates.items(), start=1):
         answers: list[Given] = [*skilled(easy, hard, ITEMS, number)]
-        for status, places in lacking.get(system, {}).items():
-            for place in places:
-                answers[place] = status
+        for status, rows in lacking.get(system, {}).items():
+            for row in rows:
+                answers[row] = status
         write_run(made, system, answers)
     write_run(made, "strong", skilled(0.6, 0.5, ITEMS, 5), condition="text-only")
     made.close()
@@ -207,14 +207,14 @@ def test_ranking(ranked: tuple[str, Any]) -> None:
     wanted = [
         {
             "System": row["system"],
-            "Place": str(row["place"]),
+            "Rank": str(row["rank"]),
             "Score (copeland)": minus(f"{row['score']:+g}") if row["score"] else "0",
             "Won, lost, tied": f"{row['won']}–{row['lost']}–{row['tied']}",
             "Mean over buckets": share(row["mean"]),
             "Rank by mean (95 % CI)": f"{row['rank_by_mean']} ({span(row['rank_low'], row['rank_high'])})",
             "Win rate (all)": share(row["win_rate"]),
             "Win rate (tied)": share(row["win_rate_tied"]),
-            "Place in 95 % of resamples": span(row["place_low"], row["place_high"]),
+            "Rank in 95 % of resamples": span(row["resampled_rank_low"], row["resampled_rank_high"]),
             "First in resamples": share(row["p_first"]),
             "Remarks": remarks(row),
         }
@@ -237,11 +237,11 @@ def test_details_of_a_ranking(ranked: tuple[str, Any]) -> None:
     out, board = ranked
     systems = [row for row in board["systems"] if not row["baseline"]]
     buckets = list(board["bucket_groups"])
-    places = {(row["system"], row["rule"]): f"{row['place']} ({rule_score(row['score'])})" for row in board["rules"]}
+    indices = {(row["system"], row["rule"]): f"{row['rank']} ({rule_score(row['score'])})" for row in board["rules"]}
     rules = list(dict.fromkeys(row["rule"] for row in board["rules"]))
-    assert table(out, "Place (score) under every rule, ties not broken") == [
+    assert table(out, "Rank (score) under every rule, ties not broken") == [
         ["System", *rules],
-        *([one["system"], *(places[one["system"], rule] for rule in rules)] for one in systems),
+        *([one["system"], *(indices[one["system"], rule] for rule in rules)] for one in systems),
     ]
     assert table(out, "Rank (accuracy) in each bucket") == [
         ["System", *buckets],
@@ -254,14 +254,14 @@ def test_details_of_a_ranking(ranked: tuple[str, Any]) -> None:
     names = [one["system"] for one in systems]
     duels = [
         [
-            *(one["system"], str(place)),
+            *(one["system"], str(index)),
             *(
                 "–".join(str(one[f"buckets_{what}"][other]) for what in ("ahead", "behind", "tied"))
                 for other in names
                 if other != one["system"]
             ),
         ]
-        for place, one in enumerate(systems, start=1)
+        for index, one in enumerate(systems, start=1)
     ]
     assert table(out, "Buckets won, lost and tied by the row against the column")[1:] == duels
 
@@ -397,7 +397,7 @@ def test_audit_of_several_metrics(rated: Path) -> None:
                 "Mean": plain(row["mean"]["value"]),
                 "95 % CI": f"{plain(row['mean']['ci_low'])} to {plain(row['mean']['ci_high'])}",
             }
-            for row in board["places"]
+            for row in board["ranking"]
         ]
         assert table(out, f"All ratings, {name}") == expected(wanted)
         pairs = [

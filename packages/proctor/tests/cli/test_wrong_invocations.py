@@ -146,7 +146,7 @@ def beta(item, view):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as a new user has it after an hour: questions, two systems, a few files."""
     where = tmp_path_factory.mktemp("invocations")
     rows = "".join(f"q{number},Is it on?,yes,{'a' if number % 2 else 'b'},p{number}\n" for number in range(6))
@@ -194,10 +194,10 @@ def graded(wrong: Wrong, done: object) -> Graded:
     )
 
 
-def said(wrong: Wrong, places: dict[str, str]) -> tuple[Wrong, object]:
+def said(wrong: Wrong, locations: dict[str, str]) -> tuple[Wrong, object]:
     """The command line with real addresses, and what it said."""
     texts = [wrong.words, wrong.mistake, wrong.also]
-    for name, url in places.items():
+    for name, url in locations.items():
         texts = [text.replace(f"{{{name}}}", url) for text in texts]
     words, mistake, also = texts
     known = Wrong(words, mistake, also, wrong.code)
@@ -206,9 +206,9 @@ def said(wrong: Wrong, places: dict[str, str]) -> tuple[Wrong, object]:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_a_wrong_invocation_says_what_is_wrong_and_what_to_do(
-    wrong: Wrong, place: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    wrong: Wrong, location: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(location)
     known, done = said(wrong, servers)
     found = graded(known, done)
     assert done.returncode == wrong.code, found.line  # type: ignore[attr-defined]
@@ -228,8 +228,8 @@ def test_at_least_45_of_them_are_clear_at_once() -> None:
 
 
 @pytest.mark.parametrize("words", RIGHT)
-def test_what_is_meant_and_clear_is_accepted(words: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place)
+def test_what_is_meant_and_clear_is_accepted(words: str, location: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(location)
     assert proctor(*shlex.split(words)).returncode == 0
 
 

@@ -60,8 +60,8 @@ WHOLE: dict[str, Any] = {"n": 12, "yes": True, "no": None, "in": {"a": [1, "x", 
 def test_every_beginning_holds_what_was_whole_by_then(indent: int | None, plain: bool) -> None:
     text, names = json.dumps(WHOLE, indent=indent, ensure_ascii=plain), [*WHOLE]
     most = 0
-    for place in range(8, len(text)):
-        found = cut_object(text[:place])
+    for position in range(8, len(text)):
+        found = cut_object(text[:position])
         assert found is not None
         most = max(most, len(found))
         assert [*found] == names[: len(found)]

@@ -80,7 +80,7 @@ def test_a_file_that_does_not_know_its_size_is_read() -> None:
 def test_a_fault_of_json_has_a_place(text: str, fault: tuple[str, str]) -> None:
     with pytest.raises(JsonError) as caught:
         load_json(text)
-    assert (caught.value.place, caught.value.found) == fault
+    assert (caught.value.location, caught.value.found) == fault
 
 
 def test_halves_are_taken_where_they_are_asked_for() -> None:

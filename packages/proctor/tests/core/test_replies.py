@@ -329,7 +329,7 @@ def test_a_turkish_i_is_an_i(text: str, count: int) -> None:
 
 def test_numbers_in_circles_count_to_twenty() -> None:
     order = [*"LKJIHGFEDCBA"]
-    text = " ".join(f"{chr(0x2460 + place)} {label}" for place, label in enumerate(order))
+    text = " ".join(f"{chr(0x2460 + position)} {label}" for position, label in enumerate(order))
     assert text.endswith("⑫ A")
     assert OrderingFormat(labels=tuple(sorted(order))).parse(text) == order
 

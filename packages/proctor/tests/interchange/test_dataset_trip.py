@@ -170,10 +170,10 @@ def test_focus_comes_back_and_the_same_answers_have_the_same_scores(data: Path, 
 def test_orders_of_key_frames_come_back_and_are_checked_with_their_pictures(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     for number in (1, 2):
-        place = folder / "CPR" / f"case-{number}"
-        place.mkdir(parents=True)
+        location = folder / "CPR" / f"case-{number}"
+        location.mkdir(parents=True)
         for shade, label in enumerate("ABC"):
-            Picture.new("RGB", (32, 24), (40 * shade, 80, 40 * number)).save(place / f"{label}.jpg")
+            Picture.new("RGB", (32, 24), (40 * shade, 80, 40 * number)).save(location / f"{label}.jpg")
     keys = [
         {"id": f"case-{number}", "scenario": "CPR", "order": ["B", "A", "C"], "rationale": "so"} for number in (1, 2)
     ]

@@ -372,10 +372,10 @@ def test_rexsonovqa_is_laid_out_as_its_reader_wants_it(data: Path, tmp_path: Pat
     assert source is not None
     assert source.download is not None
     files = {"README.md": b"x", "seed_result/scores_mcq/a.json": b"{}", "seed_result/scores_free/a.json": b"{}"}
-    for inside, place in source.download.folders.items():
-        for one in [own / place] if (own / place).is_file() else sorted((own / place).rglob("*")):
+    for inside, location in source.download.folders.items():
+        for one in [own / location] if (own / location).is_file() else sorted((own / location).rglob("*")):
             if one.is_file():
-                files[f"{inside}{one.as_posix().removeprefix((own / place).as_posix())}"] = one.read_bytes()
+                files[f"{inside}{one.as_posix().removeprefix((own / location).as_posix())}"] = one.read_bytes()
     (tmp_path / "a.tar.gz").write_bytes(
         tarred({f"RexSonoVQA-c2b931f/{name}": content for name, content in files.items()}, packed=False)
     )

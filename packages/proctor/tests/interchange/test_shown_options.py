@@ -41,7 +41,7 @@ def organs(**formats: Any) -> Benchmark:
 def shuffles() -> list[list[str]]:
     """Another order of the options for each question."""
     draw = generator(3, "shown options")
-    return [[OPTIONS[place] for place in draw.permutation(4)] for _ in range(12)]
+    return [[OPTIONS[slot] for slot in draw.permutation(4)] for _ in range(12)]
 
 
 def letter(shown: list[str], option: str = "liver") -> str:
@@ -98,15 +98,15 @@ def test_vlmevalkits_columns_are_the_options(tmp_path: Path) -> None:
     assert answer.extra["options_shown"] == shuffles()[0]
 
 
-@pytest.mark.parametrize("place", ["doc", "input", "arguments", "columns", "mmmu", "letters", "prompt"])
-def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("location", ["doc", "input", "arguments", "columns", "mmmu", "letters", "prompt"])
+def test_lmms_eval_and_tables_have_options_in_many_ways(location: str, tmp_path: Path) -> None:
     rows = []
     for number, shown in enumerate(shuffles()):
         listed = "\n".join(f"{score}. {text}" for score, text in zip(LETTERS, shown, strict=True))
         row: dict[str, Any] = {"doc_id": f"q{number}", "filtered_resps": [letter(shown)], "target": letter(shown)}
-        if place in {"prompt", "letters"}:
+        if location in {"prompt", "letters"}:
             row = {"id": f"q{number}", "prediction": letter(shown)}
-        places: dict[str, dict[str, Any]] = {
+        locations: dict[str, dict[str, Any]] = {
             "doc": {"doc": {"options": [f"{score}. {text}" for score, text in zip(LETTERS, shown, strict=True)]}},
             "input": {"input": f"Q: which?\nA. liver\nB. eye\nAnswer: A\n\nWhich organ?\n{listed}\nAnswer: "},
             "arguments": {"arguments": {"gen_args_0": {"arg_0": f"Which organ?\n{listed}", "arg_1": {"until": []}}}},
@@ -117,7 +117,7 @@ def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Pa
                 "prompt": f"Which organ is in view {number}? (A) {shown[0]} (B) {shown[1]} (C) {shown[2]} (D) {shown[3]}"
             },
         }
-        row |= places[place]
+        row |= locations[location]
         rows.append(row)
     made = imported(lines(tmp_path / "s.jsonl", rows))
     assert accuracy(made) == 1.0
@@ -168,7 +168,7 @@ def test_options_stand_in_fields_of_many_shapes(fields: dict[str, Any]) -> None:
     """Where they are not found, letters are read in the benchmark's own order."""
     items = ["liver", "spleen", "left kidney", "aorta"]
     order = option_order(options_in_fields(fields), items)
-    assert tuple(items[place] for place in order) == _SHOWN
+    assert tuple(items[slot] for slot in order) == _SHOWN
 
 
 def test_answers_of_several_systems_are_no_options() -> None:

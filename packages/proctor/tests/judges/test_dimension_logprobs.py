@@ -33,9 +33,9 @@ Chances = Mapping[str, dict[str, float]]
 def reply(chances: Chances, *, before: str = "", after: str = "") -> Tokens:
     """A reply whose levels are the likeliest ones; `before` and `after` share a token with each level."""
     said: list[tuple[str, dict[str, float]]] = [("{", {})]
-    for place, (name, others) in enumerate(chances.items()):
+    for position, (name, others) in enumerate(chances.items()):
         drawn = max(others, key=lambda level: others[level])
-        said.append((f'{", " if place else ""}"{name}":', {}))
+        said.append((f'{", " if position else ""}"{name}":', {}))
         said += [] if before.startswith(" ") else [(" ", {})]
         said.append((before + drawn + after, {before + one + after: chance for one, chance in others.items()}))
     return Tokens([*said, ("}", {})])
@@ -93,13 +93,14 @@ def test_levels_are_found_within_tokens_with_punctuation(before: str, after: str
     tokens = reply(chances, before=before, after="")
     if after:  # the comma that separates belongs to the level's token
         said = [
-            (text.removeprefix(", ") if place else text, others) for place, (text, others) in enumerate(tokens.said)
+            (text.removeprefix(", ") if position else text, others)
+            for position, (text, others) in enumerate(tokens.said)
         ]
         said = [
             (text + after, {one + after: chance for one, chance in others.items()})
-            if others and place < len(said) - 2
+            if others and position < len(said) - 2
             else (text, others)
-            for place, (text, others) in enumerate(said)
+            for position, (text, others) in enumerate(said)
         ]
         tokens = Tokens(said)
     json.loads(tokens.text)
@@ -238,7 +239,7 @@ def some_rated(n: int = 60) -> list[RatedScore]:
     draw = generator(0, "rated")
     scores = draw.uniform(0, 1, n)
     ratings = np.clip(np.round(2 * (scores**2 + draw.normal(0, 0.2, n))) / 2, 0, 1)
-    return rated(list(scores), list(ratings), [f"iiyi/E{place // 3}" for place in range(n)])
+    return rated(list(scores), list(ratings), [f"iiyi/E{position // 3}" for position in range(n)])
 
 
 def rising(scores: Sequence[float], ratings: Sequence[float]) -> dict[float, float]:
@@ -251,7 +252,7 @@ def rising(scores: Sequence[float], ratings: Sequence[float]) -> dict[float, flo
             last = blocks.pop()
             blocks[-1][0] += last[0]
             blocks[-1][1] += last[1]
-    return {score: float(np.mean(values)) for places, values in blocks for score in places}
+    return {score: float(np.mean(values)) for positions, values in blocks for score in positions}
 
 
 @settings(deadline=None, max_examples=50)  # the first example waits for scikit-learn
@@ -366,7 +367,7 @@ def test_calibration_takes_off_a_bias() -> None:
     draw = generator(1, "kind")
     truth = draw.choice([0.0, 0.5, 1.0], 300)
     scores = np.clip(truth * 0.5 + 0.4 + draw.normal(0, 0.08, 300), 0, 1)
-    data = rated(list(scores), list(truth), [f"e{place // 3}" for place in range(300)])
+    data = rated(list(scores), list(truth), [f"e{position // 3}" for position in range(300)])
     fitted = fit_calibration(data, judge="j")
     mapped = np.array([fitted.mapped(one.encounter, "en", "overall", one.score) for one in data])
     assert float(np.mean((mapped - truth) ** 2)) < 0.35 * float(np.mean((scores - truth) ** 2))

@@ -98,11 +98,11 @@ def scored(store: Store, judge: Judge, limits: JudgeLimits | None = None) -> Jud
 def values(store: Store) -> dict[tuple[str, str, str], float]:
     items = load_items(store, store.card("made"))
     return {
-        (items.ids[place], run.system, one.metric): float(one.values[place])
+        (items.ids[position], run.system, one.metric): float(one.values[position])
         for run in store.runs("made")
         for one in load_raw_series(store, run, items)
         if one.metric != UNRESOLVED.name
-        for place in one.scored.nonzero()[0].tolist()
+        for position in one.scored.nonzero()[0].tolist()
     }
 
 

@@ -268,7 +268,7 @@ def test_a_comparison_says_which_items_are_not_in_its_table_and_why(store: Store
     runs = [run_of(store, "honest", *["right"] * 8), run_of(store, "tripper", *["right"] * 3, *["TRIP"] * 5)]
     judged(store, runs, Rubric("three-level[m]", "TRIP"))
     for number, run in enumerate(runs):
-        own = [f"q{place}" for place in range(8 if number == 0 else 3)]
+        own = [f"q{position}" for position in range(8 if number == 0 else 3)]
         labels = ["1" if (item, number) == ("q0", 0) else "2" for item in own]
         store.add_scores(
             run,

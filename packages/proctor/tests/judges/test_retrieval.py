@@ -67,11 +67,11 @@ def streams(count: int, stream: bytes) -> bytes:
         b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /MediaBox [0 0 9 9] /Resources << /Font << /F1 3 0 R >> >> >>",
         b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(stream), stream),
     ]
-    out, places = b"%PDF-1.4\n", []
+    out, positions = b"%PDF-1.4\n", []
     for number, one in enumerate(objects, start=1):
-        places.append(len(out))
+        positions.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (number, one)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % position for position in positions)
     end = b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\n" % table
     return out + end + b"startxref\n%d\n%%%%EOF\n" % len(out)
 
@@ -128,8 +128,8 @@ def test_a_link_out_of_the_folder_is_no_document(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [". " * 9, "a" + "." * N + "b", "?" * N, "a" + " " * N + "b", "x" * N, ".x" * N])
 def test_cutting_takes_time_in_proportion(text: str) -> None:
-    places = cut(text, Chunking())  # a hundred thousand full stops took minutes
-    assert all(start < end for start, end in places)
+    locations = cut(text, Chunking())  # a hundred thousand full stops took minutes
+    assert all(start < end for start, end in locations)
 
 
 def test_text_markdown_and_pdf_are_read_with_their_pages(tmp_path: Path) -> None:
@@ -307,24 +307,24 @@ def test_nothing_half_built_is_ever_taken_for_an_index(tmp_path: Path, monkeypat
     monkeypatch.setattr(passage_index, "_write", breaks)
     with pytest.raises(KeyboardInterrupt):
         open_index(folder)
-    place = default_folder(folder)
-    assert [one.name for one in place.iterdir()] == [".lock"]
-    (place / ".building-killed").mkdir()  # what a process leaves that is killed
+    location = default_folder(folder)
+    assert [one.name for one in location.iterdir()] == [".lock"]
+    (location / ".building-killed").mkdir()  # what a process leaves that is killed
     monkeypatch.setattr(passage_index, "_write", whole)
     assert open_index(folder).built
-    assert min(one.name for one in place.iterdir()) == ".lock"
-    assert not (place / ".building-killed").exists()
+    assert min(one.name for one in location.iterdir()) == ".lock"
+    assert not (location / ".building-killed").exists()
 
 
 def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     folder = document_folder(tmp_path)
     score = open_index(folder).mark
-    place = default_folder(folder)
-    told = json.loads((place / score / "index.json").read_text())
-    (place / score / "index.json").write_text(json.dumps(told | {"passages": 99}))
+    location = default_folder(folder)
+    told = json.loads((location / score / "index.json").read_text())
+    (location / score / "index.json").write_text(json.dumps(told | {"passages": 99}))
     with pytest.raises(InputError, match=r"a damaged index \(3 passages instead of 99\), expected one as it was"):
         open_index(folder)
-    (place / score / "index.json").unlink()
+    (location / score / "index.json").unlink()
     with pytest.raises(InputError, match="a damaged index"):
         open_index(folder)
     mine = tmp_path / "mine"

@@ -35,9 +35,9 @@ def spoil(path: Path, number: int) -> None:
     """Zeros in the packet of this number (in the order of decoding), which no decoder takes for a picture."""
     with av.open(str(path)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
-        place, size = packets[number].pos or 0, packets[number].size
+        position, size = packets[number].pos or 0, packets[number].size
     content = bytearray(path.read_bytes())
-    content[place : place + size] = bytes(size)
+    content[position : position + size] = bytes(size)
     path.write_bytes(content)
 
 
@@ -65,8 +65,8 @@ def test_random_damage_is_an_error_of_the_file_or_goes_by(tmp_path: Path, name: 
     whole, rng = write_clock_video(tmp_path / name, KINDS[name]).read_bytes(), random.Random(1)
     for number in range(12):
         content, start = bytearray(whole), rng.randrange(len(whole) // 5, len(whole) * 4 // 5)
-        for place in range(start, start + rng.choice((1, 30, 300))):
-            content[place % len(content)] = rng.randrange(256)
+        for position in range(start, start + rng.choice((1, 30, 300))):
+            content[position % len(content)] = rng.randrange(256)
         (tmp_path / name).write_bytes(content)
         library = MediaLibrary(tmp_path, cache_dir=tmp_path / f"cache {number}")
         try:

@@ -212,19 +212,19 @@ def test_frames_with_times_are_a_clip(tmp_path: Path) -> None:
 
 
 def test_a_series_is_in_the_order_of_its_positions(tmp_path: Path) -> None:
-    places = {"a": 30.0, "b": -10.0, "c": 12.5}
+    positions = {"a": 30.0, "b": -10.0, "c": 12.5}
     files = [
         (
             name,
             dicom(
                 tmp_path / name,
                 VALUES,
-                ImagePositionPatient=[0, 0, place],
+                ImagePositionPatient=[0, 0, position],
                 ImageOrientationPatient=AXIAL,
                 InstanceNumber=1,
             ),
         )
-        for name, place in places.items()
+        for name, position in positions.items()
     ]
     assert in_order(files) == ["b", "c", "a"]
     # the normal of rows along y and columns along -z is -x: from left to right is falling x
@@ -234,11 +234,11 @@ def test_a_series_is_in_the_order_of_its_positions(tmp_path: Path) -> None:
             dicom(
                 tmp_path / f"s{name}",
                 VALUES,
-                ImagePositionPatient=[place, 0, 0],
+                ImagePositionPatient=[position, 0, 0],
                 ImageOrientationPatient=[0, 1, 0, 0, 0, -1],
             ),
         )
-        for name, place in places.items()
+        for name, position in positions.items()
     ]
     assert in_order(sideways) == ["a", "c", "b"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from proctor.core import Excerpt, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import Excerpts, MediaAs, MediaLibrary, MediaSettings, view
-from proctor.media.clip_locations import Placed
+from proctor.media.clip_locations import ClipLocation
 from proctor.media.video import VideoInfo
 from tests.support.clock_video import BITS, read_clock
 
@@ -112,8 +112,8 @@ def test_every_kind_of_file_makes_the_same_clip(
 
 def number_in(gray: NDArray[np.uint8]) -> int:
     upper = gray[gray.shape[0] // 4]
-    places = [(2 * bit + 1) * upper.shape[0] // (2 * BITS) for bit in range(BITS)]
-    return sum(int(upper[place] > 128) << bit for bit, place in enumerate(places))
+    positions = [(2 * bit + 1) * upper.shape[0] // (2 * BITS) for bit in range(BITS)]
+    return sum(int(upper[position] > 128) << bit for bit, position in enumerate(positions))
 
 
 WRONG = [
@@ -154,16 +154,16 @@ def test_a_length_that_fits_nothing() -> None:
         match=r"found a video of 3.0 s, expected the excerpt of 8.0 s, or the whole video of 14.0 s or more with "
         r"--media-as full",
     ):
-        Excerpts(EXCERPTS).place("v", None, info(3.0))
+        Excerpts(EXCERPTS).locate("v", None, info(3.0))
 
 
 def test_an_excerpt_that_begins_before_its_video() -> None:
     """How_to_Scan_the_Pancreas: what was cut from the video's start lacks 0.43 s, as the authors' script has it."""
     pancreas = Excerpts({"p": Excerpt(start=-0.43, end=103.0)})
-    assert pancreas.place("p", None, info(103.0)) == Placed(-0.43, False, 103.43)
-    assert pancreas.place("p", None, info(103.43)).offset == 0.0
+    assert pancreas.locate("p", None, info(103.0)) == ClipLocation(-0.43, False, 103.43)
+    assert pancreas.locate("p", None, info(103.43)).offset == 0.0
     whole = Excerpts(pancreas.known, MediaAs.FULL)
-    assert whole.place("p", None, info(240.0)).offset == -0.43
+    assert whole.locate("p", None, info(240.0)).offset == -0.43
 
 
 SAME_SHAPE = Region(x=0.459016, y=0.297917, width=0.440281, height=0.4375)  # 1st_Trimester_Scan's
@@ -187,11 +187,11 @@ def test_where_the_shape_can_not_tell_the_size_does_or_a_person(
 ) -> None:
     excerpts = Excerpts({"v": Excerpt(start=18.22, end=131.15)}, media_as)
     if not message:
-        assert excerpts.place("v", SAME_SHAPE, info(112.93, *size)).offset == 0.0
+        assert excerpts.locate("v", SAME_SHAPE, info(112.93, *size)).offset == 0.0
         return
     with pytest.raises(InputError, match=message):
-        excerpts.place("v", SAME_SHAPE, info(112.93, *size))
+        excerpts.locate("v", SAME_SHAPE, info(112.93, *size))
 
 
 def test_a_video_of_which_nothing_is_known_is_taken_as_it_is() -> None:
-    assert Excerpts({}).place("v", REGION, info(3.0, 10, 10)) == Placed()
+    assert Excerpts({}).locate("v", REGION, info(3.0, 10, 10)) == ClipLocation()

@@ -220,7 +220,7 @@ def test_a_folder_in_place_of_an_entry_is_kept_aside(tmp_path: Path) -> None:
 def test_pictures_that_can_not_be_read_back_are_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.media.frame_store.read_pictures", lambda _entry, _places: None)
+    monkeypatch.setattr("proctor.media.frame_store.read_pictures", lambda _entry, _positions: None)
     with pytest.raises(ConfigurationError, match="can't be read back: choose another cache"):
         ask(tmp_path, tmp_path / "log", [1])
 

@@ -145,7 +145,7 @@ def test_an_item_that_nobody_announced_is_no_matter() -> None:
 
 
 def still(item_id: str, *sources: str, region: Region | None = None) -> Item:
-    media = tuple(Image(source=one, label=chr(65 + place), region=region) for place, one in enumerate(sources))
+    media = tuple(Image(source=one, label=chr(65 + position), region=region) for position, one in enumerate(sources))
     return Item(id=item_id, group="g", question="?", answer=BinaryFormat(), media=media)
 
 

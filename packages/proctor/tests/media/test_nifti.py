@@ -42,16 +42,16 @@ def test_every_orientation_as_nibabel_has_it(suffix: str, tmp_path: Path) -> Non
     draw = np.random.default_rng(3)
     values = draw.integers(0, 256, (4, 5, 6)).astype(np.uint8)
     cases = list(product(permutations(range(3)), product((1, -1), repeat=3)))
-    for order, signs in [cases[int(place)] for place in draw.permutation(len(cases))[:16]]:
+    for order, signs in [cases[int(position)] for position in draw.permutation(len(cases))[:16]]:
         affine = np.eye(4)
         affine[:3, :3] = np.eye(3)[list(order)] * signs
         affine[:3, :3] += draw.uniform(-0.05, 0.05, (3, 3))  # a little oblique
         file = nifti(tmp_path / f"o{suffix}", values, affine)
         canonical = np.asarray(nibabel.as_closest_canonical(nibabel.load(file)).dataobj)
         for axis, across in AXES.items():
-            place = int(draw.integers(canonical.shape[across]))
-            plane = np.take(canonical, place, axis=across)
-            found = shown(file, axis=axis, slice=place, window=(127.5, 255))
+            position = int(draw.integers(canonical.shape[across]))
+            plane = np.take(canonical, position, axis=across)
+            found = shown(file, axis=axis, slice=position, window=(127.5, 255))
             zoom = nibabel.as_closest_canonical(nibabel.load(file)).header.get_zooms()
             if np.allclose(zoom[0], zoom, atol=1e-4):
                 assert found.tolist() == plane.T[::-1, ::-1].tolist()

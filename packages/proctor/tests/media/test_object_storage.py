@@ -13,7 +13,7 @@ import pytest
 
 import proctor
 from proctor.core import ConfigurationError, Frame, InputError
-from proctor.media import MediaLibrary, damaged, drop, kept, media_folder, place_of, prune
+from proctor.media import MediaLibrary, damaged, drop, kept, location_of, media_folder, prune
 from proctor.media import objects as storage
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.medical_files import dicom, nifti
@@ -51,8 +51,8 @@ def s3(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
     return server
 
 
-def library(place: str, cache: Path) -> MediaLibrary:
-    return MediaLibrary(media_folder(place, cache), cache_dir=cache)
+def library(location: str, cache: Path) -> MediaLibrary:
+    return MediaLibrary(media_folder(location, cache), cache_dir=cache)
 
 
 def test_an_object_is_the_same_file(server: ObjectServer, tmp_path: Path) -> None:
@@ -130,20 +130,20 @@ def test_copies_are_kept_as_frames_are(s3: ObjectServer, tmp_path: Path) -> None
     assert len(prune(tmp_path, 6000)) == 2
 
 
-@pytest.mark.parametrize("place", ["s3://key:secret@bucket/videos", "https://h.org/v?token=secret"])
-def test_an_address_carries_no_credentials(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("location", ["s3://key:secret@bucket/videos", "https://h.org/v?token=secret"])
+def test_an_address_carries_no_credentials(location: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="belong into the environment") as raised:
-        media_folder(place, tmp_path)
+        media_folder(location, tmp_path)
     assert "secret" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("place", ["ftp://host/videos", "gcs://bucket/videos", "abfs:/container/videos"])
-def test_another_kind_of_address_is_no_folder(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("location", ["ftp://host/videos", "gcs://bucket/videos", "abfs:/container/videos"])
+def test_another_kind_of_address_is_no_folder(location: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"found another kind of URL, expected s3://, gs://, az://, https://"):
-        media_folder(Path(place), tmp_path)
+        media_folder(Path(location), tmp_path)
     with pytest.raises(InputError, match="another kind of URL"):
-        MediaLibrary(tmp_path, cache_dir=place)
+        MediaLibrary(tmp_path, cache_dir=location)
 
 
 def test_names_stay_below_the_folder(s3: ObjectServer, tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_names_stay_below_the_folder(s3: ObjectServer, tmp_path: Path) -> None:
 def test_a_path_lost_a_slash_and_a_folder_is_itself(tmp_path: Path) -> None:
     folder = media_folder(Path("s3://bucket/videos/"), tmp_path)
     assert folder == media_folder("s3://bucket/videos", tmp_path)
-    assert (place_of(folder), place_of(tmp_path)) == ("s3://bucket/videos", str(tmp_path.resolve()))
-    assert place_of(Path("s3://bucket/videos/")) == "s3://bucket/videos"
+    assert (location_of(folder), location_of(tmp_path)) == ("s3://bucket/videos", str(tmp_path.resolve()))
+    assert location_of(Path("s3://bucket/videos/")) == "s3://bucket/videos"
     assert media_folder(tmp_path / "x", tmp_path) == tmp_path / "x"
 
 

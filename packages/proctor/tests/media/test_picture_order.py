@@ -38,7 +38,7 @@ MUTANTS = 6
 def spoiled(path: Path, source: Path, rng: random.Random) -> bool:
     """One picture with another time, near or far; or one bit of a table of times that is flipped. Whether it could be
     written."""
-    tables = [place for name in _TABLES if (place := source.read_bytes().find(name)) > 0]
+    tables = [position for name in _TABLES if (position := source.read_bytes().find(name)) > 0]
     if source.suffix == ".mp4" and rng.random() < 0.5:
         raw = bytearray(source.read_bytes())
         start = rng.choice(tables)
@@ -56,8 +56,8 @@ def with_odd_time(source: Path, out: Path, number: int, seconds: float) -> bool:
     try:
         with av.open(str(source)) as first, av.open(str(out), "w") as second:
             copy = second.add_stream_from_template(first.streams.video[0])
-            for place, packet in enumerate(packet for packet in first.demux(video=0) if packet.size):
-                if place == number:
+            for position, packet in enumerate(packet for packet in first.demux(video=0) if packet.size):
+                if position == number:
                     packet.pts = int(seconds / packet.time_base)
                     packet.dts = packet.dts if packet.dts is not None and packet.dts <= packet.pts else None
                 packet.stream = copy

@@ -20,7 +20,7 @@ from proctor.tasks.clinicalskillqa.pose import (
     facts_of,
     marked_region,
     marked_regions,
-    places_of,
+    positions_of,
     sentences,
 )
 from tests.media.test_pose_network import column, constant, jpeg
@@ -336,9 +336,9 @@ def test_places_can_be_marked_instead() -> None:
     assert facts_of(pose(standing()), both).rescuers[0].holds["hands_off"] is True
     # What the picture's own file marks comes first; a body that lies is the manikin all the same.
     own = pose(manikin(), kneeler(), marked={"chest": PersonBox(0, 0, 10, 10)})
-    places = places_of(own, marked)
-    assert places.chest == PersonBox(0, 0, 10, 10)
-    assert places.lying is own.people[0]
+    locations = positions_of(own, marked)
+    assert locations.chest == PersonBox(0, 0, 10, 10)
+    assert locations.lying is own.people[0]
     assert facts_of(own, marked).rescuers[0].holds["hands_on_chest"] is False
 
 

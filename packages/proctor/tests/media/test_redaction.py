@@ -360,8 +360,8 @@ def test_rounding_in_a_nearly_flat_area_is_no_detail(tmp_path: Path) -> None:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode(None))
     for x in range(8, 104, 12):
-        place = Region(x=x / 128, y=0.3, width=20 / 128, height=14 / 96)
-        redact(path, tmp_path / "out.mp4", [Redaction(region=place)])
+        position = Region(x=x / 128, y=0.3, width=20 / 128, height=14 / 96)
+        redact(path, tmp_path / "out.mp4", [Redaction(region=position)])
     encode_pictures(path, tmp_path / "bare.mp4", planned(path, []))
     with pytest.raises(CoarseError, match="of the detail that should be hidden"):  # nothing was hidden
-        verify_redaction(path, tmp_path / "bare.mp4", planned(path, [Redaction(region=place)]))
+        verify_redaction(path, tmp_path / "bare.mp4", planned(path, [Redaction(region=position)]))

@@ -443,14 +443,14 @@ def test_a_run_on_another_machine_sees_the_same(s3: ObjectServer, machines: Mach
     ]
 
 
-@pytest.mark.parametrize("place", ["s3://bucket/frames", "gs://bucket/frames", "az://bucket/frames"])
+@pytest.mark.parametrize("location", ["s3://bucket/frames", "gs://bucket/frames", "az://bucket/frames"])
 def test_each_provider_takes_and_gives_frames(
     s3: ObjectServer,
     machines: Machines,
     undecoded: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    place: str,
+    location: str,
 ) -> None:
     account = {"gcs_base_url": s3.url, "disable_oauth": True}
     account |= dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
@@ -461,16 +461,16 @@ def test_each_provider_takes_and_gives_frames(
         monkeypatch.setenv(name, value)
     s3.objects["bucket/videos/v.mp4"] = (machines.videos / "v.mp4").read_bytes()
     expected = machines.plain()
-    assert machines.library("first", place.replace("frames", "videos"), place).jpegs(pictures()) == expected
+    assert machines.library("first", location.replace("frames", "videos"), location).jpegs(pictures()) == expected
     entries = [entry_of(tmp_path, number) for number in range(2)]
-    writers = [sharing.SharedFrames(place) for _ in entries]
+    writers = [sharing.SharedFrames(location) for _ in entries]
     for writer in writers:
         writer.keys(some_set())
     for writer, entry in zip(writers, entries, strict=True):
         writer.add(some_set(), entry)
-    assert sharing.SharedFrames(place).keys(some_set()) == {0, 1}
+    assert sharing.SharedFrames(location).keys(some_set()) == {0, 1}
     undecoded()
-    assert machines.library("second", place.replace("frames", "videos"), place).jpegs(pictures()) == expected
+    assert machines.library("second", location.replace("frames", "videos"), location).jpegs(pictures()) == expected
     assert len([key for key in keys(s3, "GET") if key.endswith(".mp4")]) == 1
 
 

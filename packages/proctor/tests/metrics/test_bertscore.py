@@ -281,13 +281,13 @@ def test_no_window_loses_or_repeats_a_token() -> None:
         def __call__(self, ids: Any, attention_mask: Any) -> Any:
             import torch
 
-            place = torch.arange(ids.shape[1]).expand(ids.shape)
+            position = torch.arange(ids.shape[1]).expand(ids.shape)
 
             @dataclass
             class Out:
                 last_hidden_state: Any
 
-            return Out(torch.stack([ids.float(), place.float(), torch.ones(ids.shape)], -1))
+            return Out(torch.stack([ids.float(), position.float(), torch.ones(ids.shape)], -1))
 
     read = _Transformer(Model(), Tokenizer(), 12, EncoderSettings(name="letters"), 1)
     for length in range(60):

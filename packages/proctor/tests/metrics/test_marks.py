@@ -136,8 +136,8 @@ def test_leaving_an_answer_out_never_lowers_the_error(pairs: list[tuple[int, int
     """Whatever was answered within the scale: without the answer the error over all questions is no smaller."""
     truth, said = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
     out = data.draw(st.integers(0, len(pairs) - 1))
-    fewer: list[float | None] = [None if place == out else one for place, one in enumerate(said)]
-    groups = [str(place) for place in range(len(pairs))]
+    fewer: list[float | None] = [None if position == out else one for position, one in enumerate(said)]
+    groups = [str(position) for position in range(len(pairs))]
     whole = values(estimates_of(percentage_sums(truth, said), groups, Resampling(draws=1)))["percentage_error", ""]
     less = values(estimates_of(percentage_sums(truth, fewer), groups, Resampling(draws=1)))["percentage_error", ""]
     spans, single = [(0.0, 100.0)] * len(pairs), [[one] for one in truth]
@@ -197,11 +197,11 @@ def test_names_and_order_change_nothing() -> None:
     truth = RNG.poisson(2, 120).astype(float)
     said = np.maximum(0, truth + RNG.integers(-1, 3, 120))
     order = RNG.permutation(120)
-    renamed = [f"other {VIDEOS[place]}" for place in order]
-    given = [None if place % 10 == 0 else float(one) for place, one in enumerate(said)]
+    renamed = [f"other {VIDEOS[position]}" for position in order]
+    given = [None if position % 10 == 0 else float(one) for position, one in enumerate(said)]
     first = estimates_of(count_sums(truth.tolist(), given), VIDEOS, Resampling(draws=300))
     second = estimates_of(
-        count_sums(truth[order].tolist(), [given[place] for place in order]), renamed, Resampling(draws=300)
+        count_sums(truth[order].tolist(), [given[position] for position in order]), renamed, Resampling(draws=300)
     )
     assert first == second
     for score in first:
@@ -244,7 +244,7 @@ def test_two_levels_of_a_quotient_are_those_of_the_mean_and_wider() -> None:
     assert found[1] == pytest.approx(mean.ci_high, abs=0.015)
     assert found[1] - found[0] > 1.1 * (plain[1] - plain[0])
     shuffled = RNG.permutation(120)
-    renamed = [f"z{VIDEOS[place]}" for place in shuffled]
+    renamed = [f"z{VIDEOS[position]}" for position in shuffled]
     assert ends(columns[shuffled], renamed, two_level=True) == found
 
 

@@ -23,7 +23,7 @@ from proctor.metrics.ordering import (
     order_chance,
     order_estimates,
     overall_score,
-    place_confusion,
+    position_confusion,
 )
 from proctor.stats import Resampling
 from tests.support.virtual_time import steps_of
@@ -60,7 +60,7 @@ def test_one_order_by_hand(
 def test_faults_are_listed() -> None:
     found = compare_orders(KEY, ["D", "X", "D", "C", "X", "C", "Y"])
     assert (found.missing, found.repeated, found.unknown) == (("B", "A"), ("D", "C"), ("X", "Y"))
-    assert found.places == (0, None, None, 1)
+    assert found.positions == (0, None, None, 1)
     nothing = compare_orders(KEY, None)
     assert (nothing.answered, nothing.missing, nothing.tau) == (False, tuple(KEY), -1.0)
 
@@ -131,7 +131,7 @@ def test_scores_of_nothing_and_of_lengths_that_differ() -> None:
 
 def test_confusion_counts_every_frame_once() -> None:
     found = [compare_orders("ABCD", "BACD"), compare_orders("ABCD", "ABD"), compare_orders("ABCDEF", "FEDCBA")]
-    tables = place_confusion(found)
+    tables = position_confusion(found)
     assert list(tables) == [4, 6]
     assert tables[4].tolist() == [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 1], [0, 0, 1, 1, 0]]
     assert tables[6][:, :6].tolist() == np.eye(6, dtype=int)[::-1].tolist()
@@ -176,7 +176,7 @@ def test_the_nearest_order_is_the_best_of_all_permutations(mixed: list[int], n: 
     rules = more.draw(st.lists(pair, max_size=12))
 
     def cost(order: tuple[str, ...]) -> tuple[int, int]:
-        put = {label: place for place, label in enumerate(order)}
+        put = {label: position for position, label in enumerate(order)}
         broken = sum(put[a] > put[b] for a, b in rules)
         return broken, sum(put[a] > put[b] for a, b in combinations(labels, 2))
 
@@ -224,6 +224,6 @@ def test_chance_is_what_all_orders_reach_on_average() -> None:
     """The longest ascending runs of all orders of four: 1, 16, 6 and 1 of them are 1, 2, 3 and 4 long."""
     assert order_chance("longest_run", [4]) == pytest.approx((1 * 1 + 16 * 2 + 6 * 3 + 1 * 4) / 24 / 4)
     found = [compare_orders("ABCDE", order) for order in permutations("ABCDE")]
-    for score in order_estimates(found, [str(place) for place in range(len(found))], plan=Resampling(draws=10)):
+    for score in order_estimates(found, [str(position) for position in range(len(found))], plan=Resampling(draws=10)):
         assert order_chance(score.metric.name, [5]) == pytest.approx(score.estimate.value)
     assert order_chance("rationale_f1", [4]) is None

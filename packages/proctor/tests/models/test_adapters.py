@@ -91,9 +91,9 @@ def merged(base: Path, adapter: Path, folder: Path) -> Path:
     shutil.copytree(base, folder)
     weights, tuned = load_file(base / "model.safetensors"), load_file(adapter / "adapter_model.safetensors")
     for name in [one for one in tuned if one.endswith("lora_A.weight")]:
-        place = name.removeprefix("base_model.model.model.").replace("lora_A.", "")
-        place = place.replace("language_model.", "language_model.model.")  # as files call it
-        weights[place] += 8 / 4 * tuned[name.replace("lora_A", "lora_B")] @ tuned[name]
+        position = name.removeprefix("base_model.model.model.").replace("lora_A.", "")
+        position = position.replace("language_model.", "language_model.model.")  # as files call it
+        weights[position] += 8 / 4 * tuned[name.replace("lora_A", "lora_B")] @ tuned[name]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 

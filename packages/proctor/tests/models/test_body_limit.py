@@ -58,7 +58,7 @@ def test_a_packed_reply_is_read(encoding: str, body: bytes) -> None:
 def test_a_long_reply_is_read_to_its_end_and_in_many_pieces() -> None:
     text = "x" * 3_000_000
     packed = gzip.compress(completion(text))
-    pieces = [packed[place : place + 7] for place in range(0, len(packed), 7)]
+    pieces = [packed[position : position + 7] for position in range(0, len(packed), 7)]
     with raw_server(lambda _: pieces, headers={"Content-Encoding": "gzip"}) as url:
         assert ask(url) == text
 

@@ -188,8 +188,8 @@ def test_waits_double_with_full_jitter_and_repeat_with_the_seed() -> None:
 
     first = waits(1)
     assert first == waits(1) != waits(2)
-    for place, limit in enumerate((1, 2, 4, 8, 8, 8)):
-        drawn = first[200 * place : 200 * (place + 1)]
+    for position, limit in enumerate((1, 2, 4, 8, 8, 8)):
+        drawn = first[200 * position : 200 * (position + 1)]
         assert 0 <= min(drawn) < 0.1 * limit
         assert 0.9 * limit < max(drawn) <= limit
 

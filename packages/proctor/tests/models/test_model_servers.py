@@ -93,20 +93,20 @@ def test_a_video_stays_with_its_server_until_that_one_has_too_much_to_do(cluster
         return kept, {reply.text for reply in crowd}
 
     kept, crowd = run_in_virtual_time(run())
-    assert all(len(places) == 1 for places in kept)
+    assert all(len(positions) == 1 for positions in kept)
     assert len(set.union(*kept)) == 3  # the videos are spread
     assert len(crowd) > 1  # and one that all ask about is not left to one server:
     assert max(cluster.peak.values()) <= 1.25 * 12 / 3 + 1
 
 
 def test_a_server_that_goes_moves_no_other_servers_videos(cluster: Cluster) -> None:
-    async def places() -> list[str]:
+    async def slots() -> list[str]:
         client = a_client()
         return [(await ask(client, f"video {number}")).text for number in range(20)]
 
-    before = run_in_virtual_time(places())
+    before = run_in_virtual_time(slots())
     cluster.gone.add("b")
-    after = run_in_virtual_time(places())
+    after = run_in_virtual_time(slots())
     assert "from b" in before
     assert "from b" not in after
     assert all(then == now for then, now in zip(before, after, strict=True) if then != "from b")
@@ -189,7 +189,7 @@ async def drive(servers: ModelServers, cluster: Cluster, calls: int, at_once: in
         for _ in numbers:
             done = False
             while not done:
-                async with servers.place() as server:
+                async with servers.slot_of() as server:
                     begun = loop.time()
                     done = (await cluster.post(server.url)).status == 200
                     server.replied(loop.time()) if done else server.refused(loop.time(), begun)
@@ -227,7 +227,7 @@ def test_who_gives_up_waiting_leaves_the_turn_to_another() -> None:
 
         async def call() -> None:
             nonlocal done
-            async with servers.place():
+            async with servers.slot_of():
                 await free.wait()
                 done += 1
 

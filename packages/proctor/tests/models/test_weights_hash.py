@@ -19,8 +19,8 @@ def test_a_change_anywhere_is_seen_and_a_move_is_not(tmp_path: Path, weights: st
         (folder / "README.md").write_text(folder.name)
     assert weights_hash(one) == weights_hash(other) != ""
     tuned = bytearray(9 * 2**20)
-    for place in range(0, len(tuned), 4096):
-        tuned[place] = 1
+    for position in range(0, len(tuned), 4096):
+        tuned[position] = 1
     (other / weights).write_bytes(tuned)
     changed = weights_hash(other)
     assert changed != weights_hash(one)

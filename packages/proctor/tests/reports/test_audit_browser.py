@@ -43,16 +43,14 @@ def summary(source: AuditSource, tmp_path_factory: pytest.TempPathFactory) -> Re
 def hostile(tmp_path: Path) -> ReportSummary:
     table, questions, scores = [], {}, {}
     names = list(TEXTS.values())
-    for place, text in enumerate(names):
-        item = f"{place} {text[:60]}"
+    for row, text in enumerate(names):
+        item = f"{row} {text[:60]}"
         questions[item] = Question(text, (Said(text),), (text[:80],))
-        for system in ("plain", names[place - 1][:80]):
-            table.append(
-                Rating(item, text, system, text[:40], text[:30], float(place % 3), dataset=names[place % 2][:20])
-            )
-            scores[item, system, text[:40]] = float(place)
+        for system in ("plain", names[row - 1][:80]):
+            table.append(Rating(item, text, system, text[:40], text[:30], float(row % 3), dataset=names[row % 2][:20]))
+            scores[item, system, text[:40]] = float(row)
             table.append(replace(table[-1], dimension="good <b>"))
-            scores[item, system, "good <b>"] = float((place * 7) % 5)
+            scores[item, system, "good <b>"] = float((row * 7) % 5)
     metrics = [MetricScores(text[:60], scores, notes=(text[:200],)) for text in names[:2]]
     found = AuditReport(RatingsTable(tuple(table)), metrics, CorrelationSettings(draws=20))
     made = AuditSource(TEXTS["script"], found, questions, None, TEXTS["svg"])
@@ -71,8 +69,8 @@ def test_hostile_texts_stay_texts(tmp_path: Path, chromium: str) -> None:
     async def work(browser: Page) -> list[Any]:
         await browser.open(summary.path.as_uri())
         found = []
-        for place in range(len(TEXTS)):
-            await browser.evaluate(f"document.querySelectorAll('.list button')[{place}].click()")
+        for row in range(len(TEXTS)):
+            await browser.evaluate(f"document.querySelectorAll('.list button')[{row}].click()")
             found.append(await browser.evaluate("document.documentElement.dataset.pwned === undefined"))
         inside = "document.querySelectorAll('#browser script, #browser img, #browser svg, #browser a').length"
         return [*found, await browser.evaluate(inside), browser.requests[1:]]
@@ -229,8 +227,8 @@ def test_choosing_by_hand_and_by_keyboard(chromium: str, summary: ReportSummary)
         found.append(await page.evaluate(COUNT))
         return found
 
-    place, chosen, address, filtered, cleared = in_browser(chromium, work)
-    assert place == 2
+    file_location, chosen, address, filtered, cleared = in_browser(chromium, work)
+    assert file_location == 2
     assert chosen == embedded(summary)["items"][2]["id"]
     assert address == f"#item={chosen}"
     assert filtered.startswith("#facet.language=Chinese&item=")

@@ -46,11 +46,11 @@ def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: R
         alone = board["dimension"] != "ALL"
         if not alone and board["language"] == "zh":  # one dimension: its own board is shown
             continue
-        for place in board["places"]:
-            kinds = [number(place[kind]) for kind in ("kendalltau", "pearson", "spearman")] if alone else []
-            rank = "–" if place["rank"] is None else str(place["rank"])
-            ties = ", ".join(map(str, place["ties"])) or "–"
-            found_in(page.rows("leaderboard"), [place["metric"], rank, ties, *kinds, *ends(place["mean"])])
+        for location in board["ranking"]:
+            kinds = [number(location[kind]) for kind in ("kendalltau", "pearson", "spearman")] if alone else []
+            rank = "–" if location["rank"] is None else str(location["rank"])
+            ties = ", ".join(map(str, location["ties"])) or "–"
+            found_in(page.rows("leaderboard"), [location["metric"], rank, ties, *kinds, *ends(location["mean"])])
         shown = [
             [pair["first"], pair["second"], *signed({"value": pair["difference"]} | pair)]
             for pair in board["comparisons"]
@@ -199,8 +199,8 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     page = Tables(out.read_text(encoding="utf-8"))
     for board in found["boards"]:
-        for place in board["places"]:
-            assert any(row[0] == place["metric"] and ends(place["mean"])[0] in row for row in page.rows("leaderboard"))
+        for index in board["ranking"]:
+            assert any(row[0] == index["metric"] and ends(index["mean"])[0] in row for row in page.rows("leaderboard"))
     slope = next(
         one["slope"]
         for one in found["profiles"][0]["length_slopes"]

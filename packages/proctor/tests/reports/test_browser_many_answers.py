@@ -23,15 +23,15 @@ _LIMITS = replace(Limits(), characters=20_000)
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[range]:
     """The places whose answers are read, one entry for each run."""
-    places: list[range] = []
+    locations: list[range] = []
     load = Source.answers
 
     def noted(source: Source, run: Run, asked: range) -> dict[int, Answer]:
-        places.append(asked)
+        locations.append(asked)
         return load(source, run, asked)
 
     monkeypatch.setattr(Source, "answers", noted)
-    return places
+    return locations
 
 
 def source_of(folder: Path, *, long_first: int = 0) -> Source:

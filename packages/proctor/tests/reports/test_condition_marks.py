@@ -27,7 +27,7 @@ STYLE = "".join((ASSETS / name).read_text("utf-8") for name in ("shared/tokens.c
 
 
 def luminance(colour: str) -> float:
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    channels = [int(colour[row : row + 2], 16) / 255 for row in (1, 3, 5)]
     red, green, blue = (one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -32,7 +32,7 @@ def tokens(scheme: str) -> dict[str, str]:
 def luminance(colour: str) -> float:
     """Relative luminance, as WCAG 2 defines it."""
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
-    channels = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    channels = [int(digits[row : row + 2], 16) / 255 for row in (0, 2, 4)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 

@@ -184,9 +184,9 @@ def test_of_errors_less_is_better_and_is_not_called_higher(tmp_path: Path, group
         rows = [
             (
                 Answer(item_id=item.id, text="A", parsed="A"),
-                [Score(item_id=item.id, metric="error", value=value + place % 2, scorer="code")],
+                [Score(item_id=item.id, metric="error", value=value + row % 2, scorer="code")],
             )
-            for place, item in enumerate(benchmark.items)
+            for row, item in enumerate(benchmark.items)
             if item.answer.kind == "choice"
         ]
         store.write(run, rows)

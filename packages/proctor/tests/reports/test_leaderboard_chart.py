@@ -17,7 +17,7 @@ def chart(*rows: ChartRow, metric: Metric = ACCURACY, **more: object) -> str:
     return chart_html(LeaderboardChart("Accuracy.", metric_axis(metric), rows, **more))  # type: ignore[arg-type]
 
 
-def places(html: str, kind: str) -> list[float]:
+def ranks(html: str, kind: str) -> list[float]:
     """Where the elements of a class begin, in per cent of the axis."""
     return [float(at) for at in re.findall(rf'<line class="{kind}" x1="([\d.]+)%"', html)]
 
@@ -42,9 +42,9 @@ def test_the_axis_is_the_metrics_and_not_the_datas(
 
 def test_values_stand_in_per_cent_of_the_axis() -> None:
     html = chart(ChartRow("a", (Lane("", 0.663, 0.589, 0.734),)), lines=((0.25, "chance 25.0 %"), (0.767, "best")))
-    assert places(html, "tick") == [0, 25, 50, 75, 100]
-    assert places(html, "ref r0")[:1] == [25]
-    assert places(html, "ref r1")[:1] == [76.7]
+    assert ranks(html, "tick") == [0, 25, 50, 75, 100]
+    assert ranks(html, "ref r0")[:1] == [25]
+    assert ranks(html, "ref r1")[:1] == [76.7]
     assert re.findall(r'<line class="iv" x1="([\d.]+)%" x2="([\d.]+)%"', html) == [("58.9", "73.4")]
     assert '<svg x="66.3%" y="50%"><circle class="dot" r="5"/></svg>' in html
     assert "chance 25.0 %" in html

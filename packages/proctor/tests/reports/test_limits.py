@@ -52,7 +52,7 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("place", LIMITS)
-def test_a_limit(place: str) -> None:
-    module, _, name = place.partition(":")
-    assert getattr(import_module(f"proctor.{module}"), name) == LIMITS[place][0], LIMITS[place][1]
+@pytest.mark.parametrize("location", LIMITS)
+def test_a_limit(location: str) -> None:
+    module, _, name = location.partition(":")
+    assert getattr(import_module(f"proctor.{module}"), name) == LIMITS[location][0], LIMITS[location][1]

@@ -44,8 +44,8 @@ from tests.support.many_systems import BASE, many_systems
 TITLES = (
     "Pairwise comparisons",
     "Significance in each bucket",
-    "Stability of the places",
-    "Places under other rules",
+    "Stability of the ranks",
+    "Ranks under other rules",
     "Agreement with rankings of samples",
     "Accuracy by capabilities",
     "Labels alone and together",
@@ -228,12 +228,12 @@ def numbers(figures: list[Figure], name: str) -> list[dict[str, Any]]:
 
 
 def test_in_a_pair_the_better_placed_stands_first_with_its_interval(analysis: Analysis) -> None:
-    place = {name: number for number, name in enumerate(analysis.boards[0].names)}
+    index = {name: number for number, name in enumerate(analysis.boards[0].names)}
     known = {(row["first"], row["second"]): row for row in analysis.tables["pairs"]}
     turned = 0
     for row in numbers(performance_figures(analysis), "pairs"):
         assert row["ci_low"] <= row["difference"] <= row["ci_high"]
-        assert row["family"] == "baselines" or place[row["first"]] < place[row["second"]]
+        assert row["family"] == "baselines" or index[row["first"]] < index[row["second"]]
         if (row["first"], row["second"]) in known:
             continue
         turned += 1
@@ -245,7 +245,7 @@ def test_in_a_pair_the_better_placed_stands_first_with_its_interval(analysis: An
             other["only_second_right"],
             other["only_first_right"],
         )
-    assert turned or len(place) == 3
+    assert turned or len(index) == 3
 
 
 def test_one_pair_alone_is_not_adjusted_and_the_caption_does_not_say_for_what(analysis: Analysis) -> None:

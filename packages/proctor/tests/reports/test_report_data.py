@@ -32,9 +32,9 @@ def empty(tmp_path: Path) -> tuple[Store, Run, ItemTable]:
     return store, run, load_items(store, store.card("toy"))
 
 
-def answered(place: int, seconds: float | None = None, *, status: Status = Status.ANSWERED, **usage: float) -> Answer:
+def answered(row: int, seconds: float | None = None, *, status: Status = Status.ANSWERED, **usage: float) -> Answer:
     return Answer(
-        item_id=f"q{place:03d}",
+        item_id=f"q{row:03d}",
         parsed="A",
         status=status,
         timing=None if seconds is None else Timing(model_s=seconds, queue_s=0.0, retry_s=1.0 if seconds > 8 else 0.0),
@@ -44,7 +44,7 @@ def answered(place: int, seconds: float | None = None, *, status: Status = Statu
 
 def test_times_are_those_of_answers_that_did_not_fail(empty: tuple[Store, Run, ItemTable]) -> None:
     store, run, items = empty
-    given = [answered(place, seconds) for place, seconds in enumerate((1.0, 2.0, 3.0, 4.0, 10.0))]
+    given = [answered(row, seconds) for row, seconds in enumerate((1.0, 2.0, 3.0, 4.0, 10.0))]
     given.append(answered(5, 500.0, status=Status.FAILED))
     store.write(run, [(answer, []) for answer in given])
     found = load_consumption(store, run, items)
@@ -106,9 +106,9 @@ def test_scores_come_by_place_with_their_judgements(empty: tuple[Store, Run, Ite
 
 def test_only_the_first_items_are_read(empty: tuple[Store, Run, ItemTable]) -> None:
     store, run, items = empty
-    store.write(run, [(answered(place), [Score(item_id=f"q{place:03d}", metric="m", value=1)]) for place in (0, 2, 5)])
+    store.write(run, [(answered(row), [Score(item_id=f"q{row:03d}", metric="m", value=1)]) for row in (0, 2, 5)])
     assert set(load_answers(store, run, items, range(3))) == set(load_scores(store, run, items, range(3))) == {0, 2}
-    assert load_answers(store, run, items, range(6)) == {place: answered(place) for place in (0, 2, 5)}
+    assert load_answers(store, run, items, range(6)) == {row: answered(row) for row in (0, 2, 5)}
     assert load_answers(store, run, items, range(0)) == {}
 
 

@@ -36,7 +36,7 @@ def bars(parts: list[str], counts: list[list[int]]) -> str:
 
 
 def all_drawings() -> list[str]:
-    dots = [Dot(0.1 * place, 0.05 * place, 0.15 * place) for place in range(1, len(NAMES))]
+    dots = [Dot(0.1 * position, 0.05 * position, 0.15 * position) for position in range(1, len(NAMES))]
     series = [ChartSeries(name, number) for number, name in enumerate(NAMES[:4])]
     return [
         draw_rows("a", "Dots", NAMES, [Panel(name, [Dot(), *dots], (0.25, "chance")) for name in NAMES], AXIS),
@@ -63,9 +63,9 @@ def test_every_part_of_a_bar_is_drawn_and_named_in_the_legend() -> None:
     assert [text for text in texts if text.isdigit()] == [str(count) for count in range(101, 109)]
 
 
-@pytest.mark.parametrize("place", range(4))
-def test_a_drawing_is_well_formed_and_has_nothing_forbidden(place: int) -> None:
-    svg = drawn()[place]
+@pytest.mark.parametrize("position", range(4))
+def test_a_drawing_is_well_formed_and_has_nothing_forbidden(position: int) -> None:
+    svg = drawn()[position]
     root = ElementTree.fromstring(svg)
     names = {name for element in root.iter() for name in element.attrib}
     assert not names & {"style", "onload", "xmlns"}

@@ -141,8 +141,8 @@ async def _watch(chromium: str, hostile: ReportSummary) -> dict[str, Any]:
     async with open_page(chromium) as page:
         await page.open(hostile.path.as_uri())
         found: dict[str, Any] = {"opened": [], "count": await page.evaluate(_text("#count"))}
-        for place in range(len(TEXTS)):
-            await page.evaluate(f"document.querySelectorAll('.list button')[{place}].click()")
+        for row in range(len(TEXTS)):
+            await page.evaluate(f"document.querySelectorAll('.list button')[{row}].click()")
             found["opened"].append(await page.evaluate(_text("#detail .question")))
         await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         await page.evaluate("new Promise((done) => { setTimeout(done, 300); })")

@@ -101,7 +101,7 @@ def test_every_picture_is_drawn(answers: dict[str, str], buckets: int, videos: i
 
 def test_where_all_do_the_same_nothing_is_better(tmp_path: Path) -> None:
     found = analysis(tmp_path, {"a": "n", "b": "n", "c": "n"})
-    assert {(row["place"], row["mean"]) for row in found.tables["ranking"]} == {(1, 0.0)}
+    assert {(row["rank"], row["mean"]) for row in found.tables["ranking"]} == {(1, 0.0)}
     assert {row["better"] for row in found.tables["significance"]} == {""}
     assert [row["note"] for row in found.tables["regression"] if row["term"] == "intercept"] == [
         "the answers are all right, or all wrong"

@@ -79,8 +79,8 @@ def test_the_numbers_are_those_of_the_whole_report(store: Store) -> None:
     copy = public_copy(store, "focus", names)
     before, after = (rank_runs(one, "focus", plan=RankingPlan(stability=100)) for one in (store, copy))
     for board, other in zip(before, after, strict=True):
-        places = {names[one.standing.name]: (one.standing.place, one.standing.mean) for one in board.runs}
-        assert places == {one.standing.name: (one.standing.place, one.standing.mean) for one in other.runs}
+        rows = {names[one.standing.name]: (one.standing.rank, one.standing.mean) for one in board.runs}
+        assert rows == {one.standing.name: (one.standing.rank, one.standing.mean) for one in other.runs}
     assert before[0].judge == PANEL
     assert after[0].judge == "panel[judge A, judge B, judge C]"
 

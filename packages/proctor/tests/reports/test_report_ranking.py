@@ -53,7 +53,7 @@ def test_boards_and_blobs_are_on_the_page(page: str) -> None:
     assert "120 questions in 15 groups, 2 buckets." in page
     assert "good &amp; &lt;b&gt;, place 1: place 1 in 100 %" in page
     assert "Buckets won, lost and tied by the row against the column" in page
-    assert "Place (score) under every rule, ties not broken" in page
+    assert "Rank (score) under every rule, ties not broken" in page
     assert "baseline" in page
     assert "Buckets without questions count for nothing: object_recognition / in" in page
 
@@ -70,9 +70,9 @@ def test_blobs_of_few_and_many_systems_stay_on_their_drawing(n: int) -> None:
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     assert width <= 960
     assert height == 22 * n + 32
-    places = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in root.iter("circle")]
-    assert len(places) >= n
-    assert all(0 <= x <= width and 0 <= y <= height for x, y in places)
+    rows = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in root.iter("circle")]
+    assert len(rows) >= n
+    assert all(0 <= x <= width and 0 <= y <= height for x, y in rows)
     assert draw_blobs("k", "Places", [f"system {k}" for k in range(n)], chances, range(1, n + 1)) == drawn
 
 

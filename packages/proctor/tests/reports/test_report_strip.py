@@ -24,9 +24,9 @@ LABELS = ("A", "B", "C", "D")
 
 def pictures(item: Item) -> list[tuple[str, bytes]]:
     shown = []
-    for place, label in enumerate(LABELS):
+    for row, label in enumerate(LABELS):
         buffer = BytesIO()
-        Picture.new("RGB", (32, 18), (60 * place, 40, 90)).save(buffer, "JPEG")
+        Picture.new("RGB", (32, 18), (60 * row, 40, 90)).save(buffer, "JPEG")
         shown.append((label, buffer.getvalue()))
     return shown
 

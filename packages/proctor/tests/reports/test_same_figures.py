@@ -38,23 +38,23 @@ class Figures:
     def __init__(self) -> None:
         self.read: dict[Key, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
-    def add(self, place: str, key: Key, text: str) -> None:
-        self.read[key][place].add(text)
+    def add(self, location: str, key: Key, text: str) -> None:
+        self.read[key][location].add(text)
 
-    def pair(self, place: str, metric: str, sides: tuple[str, str], texts: Mapping[str, str]) -> None:
+    def pair(self, location: str, metric: str, sides: tuple[str, str], texts: Mapping[str, str]) -> None:
         """The figures of a difference; the pair stands in the order of its names."""
         if sides[0] > sides[1]:
             sides = (sides[1], sides[0])
             texts = {name: turned(text) if name in {"difference", "ci"} else text for name, text in texts.items()}
         for name, text in texts.items():
-            self.add(place, (f"{name} of a pair", metric, *sides), text)
+            self.add(location, (f"{name} of a pair", metric, *sides), text)
 
     def differing(self) -> dict[Key, dict[str, set[str]]]:
         return {key: dict(found) for key, found in self.read.items() if len(set().union(*found.values())) > 1}
 
-    def shared_by(self, place: str) -> int:
+    def shared_by(self, location: str) -> int:
         """How many figures stand in this place and in another one."""
-        return sum(place in found and len(found) > 1 for found in self.read.values())
+        return sum(location in found and len(found) > 1 for found in self.read.values())
 
 
 def turned(text: str) -> str:
@@ -201,27 +201,27 @@ def _frame(table: Any) -> Iterator[Record]:
     yield from frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-def _score(read: Figures, place: str, row: Record) -> None:
+def _score(read: Figures, location: str, row: Record) -> None:
     metric, where = METRICS.get(row["metric"]), (row["metric"], row["system"], row["condition"])
     if metric is None or not row["scorer"]:
         return
-    read.add(place, ("score", *where), value(metric, row["value"]))
-    read.add(place, ("ci", *where), interval(metric, row["ci_low"], row["ci_high"]))
+    read.add(location, ("score", *where), value(metric, row["value"]))
+    read.add(location, ("ci", *where), interval(metric, row["ci_low"], row["ci_high"]))
     for name in ("n", "groups", "answered", "failed"):
-        read.add(place, (name, *where), str(int(row[name])))
+        read.add(location, (name, *where), str(int(row[name])))
 
 
 COUNTS = {HEADS["n"]: "n", HEADS["groups"]: "groups", "Answered": "answered", "Failed": "failed"}
 
 
-def _shown_score(read: Figures, place: str, where: Key, row: Mapping[str, str], score: str) -> None:
+def _shown_score(read: Figures, location: str, where: Key, row: Mapping[str, str], score: str) -> None:
     """The figures of a row that is shown; `score` is the head of its score."""
-    read.add(place, ("score", *where), row[score])
+    read.add(location, ("score", *where), row[score])
     if HEADS["ci"] in row:
-        read.add(place, ("ci", *where), row[HEADS["ci"]])
+        read.add(location, ("ci", *where), row[HEADS["ci"]])
     for head, name in COUNTS.items():
         if head in row:
-            read.add(place, (name, *where), row[head])
+            read.add(location, (name, *where), row[head])
 
 
 def _metric_of(title: str) -> str:
@@ -231,16 +231,16 @@ def _metric_of(title: str) -> str:
 def _scores(read: Figures, store: Path) -> None:
     told = _asked(store, "results")
     table = proctor.results(store, "toy", draws=DRAWS, seed=SEED)
-    for place, row in _records(told):
-        _score(read, f"results, {place}", row)
+    for location, row in _records(told):
+        _score(read, f"results, {location}", row)
     for row in _frame(table):
         _score(read, "results, frame", row)
     shown = [("results, terminal", *one) for one in printed(told["table"])]
     shown += [("results, notebook", title, row) for _, title, row in Tables(table._repr_html_()).records()]
-    for place, title, row in shown:
+    for location, title, row in shown:
         metric = _metric_of(title)
         if metric and HEADS["value"] in row and "," not in row.get("Condition", ","):
-            _shown_score(read, place, (metric, row["System"], row["Condition"]), row, HEADS["value"])
+            _shown_score(read, location, (metric, row["System"], row["Condition"]), row, HEADS["value"])
 
 
 def _ranks(read: Figures, store: Path) -> None:
@@ -249,32 +249,32 @@ def _ranks(read: Figures, store: Path) -> None:
             told = _asked(store, "rank", "--metric", metric, "--condition", condition)
             table = proctor.leaderboard(store, "toy", metric, condition=condition, draws=DRAWS, seed=SEED)
             rows = [("rank, frame", row) for row in _frame(table)]
-            for place, row in [*((f"rank, {place}", row) for place, row in _records(told)), *rows]:
+            for position, row in [*((f"rank, {position}", row) for position, row in _records(told)), *rows]:
                 where = (metric, str(row["system"]), condition)
-                read.add(place, ("rank", *where), rank_range(row["rank"], row["rank"]))
-                read.add(place, ("rank ci", *where), rank_range(row["rank_low"], row["rank_high"]))
-                read.add(place, ("score", *where), value(declared, row["value"]))
-                read.add(place, ("ci", *where), interval(declared, row["ci_low"], row["ci_high"]))
+                read.add(position, ("rank", *where), rank_range(row["rank"], row["rank"]))
+                read.add(position, ("rank ci", *where), rank_range(row["rank_low"], row["rank_high"]))
+                read.add(position, ("score", *where), value(declared, row["value"]))
+                read.add(position, ("ci", *where), interval(declared, row["ci_low"], row["ci_high"]))
             shown = [("rank, terminal", row) for _, row in printed(told["table"])]
             shown += [("rank, notebook", row) for *_, row in Tables(table._repr_html_()).records()]
-            for place, cells in shown:
-                _shown_rank(read, place, (metric, cells["System"], condition), cells, HEADS["value"])
+            for position, cells in shown:
+                _shown_rank(read, position, (metric, cells["System"], condition), cells, HEADS["value"])
 
 
-def _shown_rank(read: Figures, place: str, where: Key, row: Mapping[str, str], score: str) -> None:
-    _shown_score(read, place, where, row, score)
-    read.add(place, ("rank", *where), row[HEADS["rank"]])
-    read.add(place, ("rank ci", *where), row[HEADS["rank_ci"]])
+def _shown_rank(read: Figures, location: str, where: Key, row: Mapping[str, str], score: str) -> None:
+    _shown_score(read, location, where, row, score)
+    read.add(location, ("rank", *where), row[HEADS["rank"]])
+    read.add(location, ("rank ci", *where), row[HEADS["rank_ci"]])
 
 
-def _pair(read: Figures, place: str, row: Record) -> None:
+def _pair(read: Figures, location: str, row: Record) -> None:
     sides = [f"{row[f'{side}_system']} / {row[f'{side}_condition']}" for side in ("first", "second")]
     metric = METRICS.get(row["metric"])
     if metric is not None:
-        _pair_of(read, place, metric, (sides[0], sides[1]), row)
+        _pair_of(read, location, metric, (sides[0], sides[1]), row)
 
 
-def _pair_of(read: Figures, place: str, metric: Metric, sides: tuple[str, str], row: Record) -> None:
+def _pair_of(read: Figures, location: str, metric: Metric, sides: tuple[str, str], row: Record) -> None:
     texts = {
         "difference": difference(metric, row["difference"]),
         "ci": interval(metric, row["ci_low"], row["ci_high"]),
@@ -285,7 +285,7 @@ def _pair_of(read: Figures, place: str, metric: Metric, sides: tuple[str, str], 
     if not row["decides"]:
         texts |= {"p": f"{int(row['groups'])} groups can't decide", "p holm": "–"}
         texts.pop("family", None)
-    read.pair(place, metric.name, sides, texts | {"n": str(int(row["n"]))})
+    read.pair(location, metric.name, sides, texts | {"n": str(int(row["n"]))})
 
 
 SENTENCE = re.compile(
@@ -296,29 +296,31 @@ SENTENCE = re.compile(
 
 def _pairs(read: Figures, store: Path) -> None:
     of_systems = ("--system", "looker", "--system", "guesser", "--condition", "video")
-    for place, options in (("conditions", ()), ("systems", of_systems), ("all systems", ("--condition", "video"))):
+    for position, options in (("conditions", ()), ("systems", of_systems), ("all systems", ("--condition", "video"))):
         told = _asked(store, "compare", *options)
         chosen: dict[str, Any] = {}
         if options:
-            chosen = {"conditions": "video", "systems": ("looker", "guesser") if place == "systems" else ()}
+            chosen = {"conditions": "video", "systems": ("looker", "guesser") if position == "systems" else ()}
         table = proctor.compare(store, "toy", draws=DRAWS, seed=SEED, **chosen)
         for row in json.loads(told["json"]):
             sides = {f"{side}_{name}": row[side][name] for side in ("first", "second") for name in row[side]}
-            _pair(read, f"compare {place}, json", row | sides)
+            _pair(read, f"compare {position}, json", row | sides)
         for row in csv.DictReader(io.StringIO(told["csv"])):
             known = {name: None if text == "" else number(text) for name, text in row.items()}
-            _pair(read, f"compare {place}, csv", known)
+            _pair(read, f"compare {position}, csv", known)
         for row in _frame(table):
-            _pair(read, f"compare {place}, frame", row)
+            _pair(read, f"compare {position}, frame", row)
         titles = [line for line in told["table"].splitlines() if " compared with " in line]
         said = [found for line in told["table"].splitlines() if (found := SENTENCE.search(line))]
         assert len(titles) == len(said) > 0
         for title, found in zip(titles, said, strict=True):
             texts = {"difference": found["difference"], "ci": found["ci"], "p": found["p"], "n": found["n"]}
             texts |= {"p holm": found["holm"], "family": found["family"]} if found["family"] else {}
-            read.pair(f"compare {place}, terminal", _metric_of(title), (found["first"], found["second"]), texts)
+            read.pair(f"compare {position}, terminal", _metric_of(title), (found["first"], found["second"]), texts)
         for _, title, row in Tables(table._repr_html_()).records():
-            read.pair(f"compare {place}, notebook", _metric_of(title), (row["First"], row["Second"]), _shown_pair(row))
+            read.pair(
+                f"compare {position}, notebook", _metric_of(title), (row["First"], row["Second"]), _shown_pair(row)
+            )
     _analysed(read, store)
 
 
@@ -333,12 +335,12 @@ def _analysed(read: Figures, store: Path) -> None:
     for row in found["pairs"].to_dict("records"):
         sides = (f"{row['first']} / video", f"{row['second']} / video")
         _pair_of(read, "analyze, frame", ACCURACY, sides, row)
-    for place, rows in (
+    for position, rows in (
         ("analyze, terminal", [row for title, row in printed(told.stdout) if title.startswith("Paired differences")]),
         ("analyze, notebook", [row for *_, row in Tables(found._repr_html_()).records() if HEADS["p_holm"] in row]),
     ):
         for row in rows:
-            read.pair(place, "accuracy", (f"{row['First']} / video", f"{row['Second']} / video"), _shown_pair(row))
+            read.pair(position, "accuracy", (f"{row['First']} / video", f"{row['Second']} / video"), _shown_pair(row))
 
 
 def _page(read: Figures, store: Path) -> None:
@@ -370,9 +372,9 @@ def test_every_place_was_crawled(figures: Figures) -> None:
     """A place whose figures nobody else has was not read, or shows other things than it did."""
     compared = [f"compare {what}" for what in ("conditions", "systems", "all systems")]
     forms = ("terminal", "json", "csv", "frame", "notebook")
-    places = [f"{what}, {form}" for what in ("results", "rank", *compared) for form in forms]
-    places += ["analyze, terminal", "analyze, frame", "analyze, notebook"]
-    assert [place for place in places if not figures.shared_by(place)] == []
+    positions = [f"{what}, {form}" for what in ("results", "rank", *compared) for form in forms]
+    positions += ["analyze, terminal", "analyze, frame", "analyze, notebook"]
+    assert [position for position in positions if not figures.shared_by(position)] == []
     kinds = {key[0] for key, found in figures.read.items() if len(found) >= 4}
     assert {"score", "ci", "n", "groups", "rank", "rank ci", "p of a pair", "p holm of a pair"} <= kinds
 
@@ -384,8 +386,8 @@ def test_the_page_has_every_score_and_interval(store: Path, figures: Figures) ->
         text
         for (kind, *_), found in figures.read.items()
         if kind in {"score", "ci", "difference of a pair"}
-        for place, texts in found.items()
-        if place in {"results, json", "compare conditions, json"}
+        for position, texts in found.items()
+        if position in {"results, json", "compare conditions, json"}
         for text in texts
         if text != "–"
     }

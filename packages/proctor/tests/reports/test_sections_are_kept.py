@@ -161,13 +161,13 @@ def audited(folder: Path, metrics: int, *, parts: bool) -> AuditSource:
         item, system = f"q{number // 3}", "abc"[number % 3]
         candidate = " ".join(["so"] * (1 + rng.randrange(12)))
         dataset, language = ("clinic", "ward")[parts and number // 3 % 2], ("en", "de")[parts and number // 3 % 5 == 0]
-        place = f"{dataset},{language},g{number // 6}"
+        row = f"{dataset},{language},g{number // 6}"
         for dimension, lower in (("tone", "no"), ("harm", "yes"))[: 1 + parts]:
             base = rng.random()
             for who in "xyz"[: 2 + number % 2]:
                 value = round(4 * min(1.0, base + 0.3 * rng.random())) / 4
-                ratings.append(f"{item},{system},{who},{value},{candidate},{dimension},{lower},{place}")
-            noises = (2**place for place in range(metrics))
+                ratings.append(f"{item},{system},{who},{value},{candidate},{dimension},{lower},{row}")
+            noises = (2**row for row in range(metrics))
             given = (f"{base + 0.5 * noise * rng.random() + 0.01 * len(candidate):.3f}" for noise in noises)
             scores.append(",".join([item, system, dimension, *given]))
     for name, lines in (("ratings", ratings), ("scores", scores)):

@@ -32,7 +32,7 @@ from proctor.results import (
 )
 from proctor.results.performance import ParsedAnswers, box_of, vote
 from proctor.results.ranking import RankedScores
-from proctor.results.ranking_tables import place_sd
+from proctor.results.ranking_tables import resampled_rank_sd
 from proctor.runs import Store, import_answers
 from proctor.stats import RankingPlan, Resampling, holm, rank_buckets
 from proctor.tasks.focus import READER
@@ -203,14 +203,14 @@ def test_the_interval_of_a_gap_reaches_no_farther_than_gaps_can(tmp_path: Path, 
 
 
 def test_stability_and_significance_are_there(found: Analysis) -> None:
-    chances = [one["chance"] for one in found.tables["places"] if one["board"] == "technical"]
+    chances = [one["chance"] for one in found.tables["rank_chances"] if one["board"] == "technical"]
     assert len(chances) == 9
     assert sum(chances) == pytest.approx(3)
     # Boards × pairs × buckets; the baseline is in no pair, and has no place.
     assert len(found.tables["significance"]) == 2 * 3 * 4
     assert {one["board"] for one in found.tables["ranking"]} == {"technical", "clinical"}
     mute = row(found, "ranking", board="technical", system="mute")
-    assert (mute["baseline"], mute["place"], mute["won"], mute["mean"]) == (True, None, None, 0.0)
+    assert (mute["baseline"], mute["rank"], mute["won"], mute["mean"]) == (True, None, None, 0.0)
     own = row(found, "ranking", board="technical", system="one")
     assert (own["rank_by_mean"], own["rank_low"], own["rank_high"]) == (1, 1, 3)
 
@@ -218,15 +218,15 @@ def test_stability_and_significance_are_there(found: Analysis) -> None:
 def test_the_spread_of_a_place_by_hand(found: Analysis) -> None:
     """A share of 0.5, 0.25 and 0.25 of the places 1, 2 and 3: mean 1.75, variance 0.5 · 0.5625 + 0.25 · 0.0625 +
     0.25 · 1.5625 = 0.6875."""
-    assert place_sd((0.5, 0.25, 0.25)) == pytest.approx(0.6875**0.5)
-    assert place_sd((0.0, 1.0)) == 0.0
+    assert resampled_rank_sd((0.5, 0.25, 0.25)) == pytest.approx(0.6875**0.5)
+    assert resampled_rank_sd((0.0, 1.0)) == 0.0
     shares = {
-        one["place"]: one["chance"]
-        for one in found.tables["places"]
+        one["rank"]: one["chance"]
+        for one in found.tables["rank_chances"]
         if (one["board"], one["system"]) == ("technical", "one")
     }
     own = row(found, "ranking", board="technical", system="one")
-    assert own["place_sd"] == pytest.approx(place_sd([shares[place] for place in (1, 2, 3)]))
+    assert own["resampled_rank_sd"] == pytest.approx(resampled_rank_sd([shares[index] for index in (1, 2, 3)]))
 
 
 def test_whiskers_end_at_the_last_group_within_one_and_a_half_widths_of_the_box() -> None:
@@ -263,7 +263,7 @@ def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
 def test_groups_and_whiskers(found: Analysis) -> None:
     """Of each video one system is wrong on everything, all others right: two share the first place, a baseline has
     none."""
-    of_one = {one["system"]: (one["value"], one["place"]) for one in found.tables["groups"] if one["group"] == "v0.mp4"}
+    of_one = {one["system"]: (one["value"], one["rank"]) for one in found.tables["groups"] if one["group"] == "v0.mp4"}
     assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, None)}
     video = row(found, "videos", system="one", part="all")
     # Quartiles of 0, 0, 1, 1, 1, 1 are 0.25 and 1: 0 lies within 1.5 widths of the box.
@@ -307,10 +307,10 @@ def test_rules_and_leads_from_scores_worked_by_hand() -> None:
     board = Board(
         "technical", "All", standings, ranked, 20, 0, 0.05, RankedScores(right, groups, buckets, np.arange(20))
     )
-    places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
-    assert places["a", "copeland"] == (1, 1.0)
-    assert places["b", "borda"] == (2, -1.0)
-    assert (places["a", "mean"], places["b", "mean"]) == ((1, 1.0), (2, 0.5))
+    indices = {(one["system"], one["rule"]): (one["rank"], one["score"]) for one in rule_rows([board])}
+    assert indices["a", "copeland"] == (1, 1.0)
+    assert indices["b", "borda"] == (2, -1.0)
+    assert (indices["a", "mean"], indices["b", "mean"]) == ((1, 1.0), (2, 0.5))
     leads = {one["bucket"]: one for one in lead_rows(board, "a", plan=Resampling(draws=100))}
     assert {name: (one["lead"], one["p"], one["p_adjusted"], one["verdict"]) for name, one in leads.items()} == {
         "all": (0.5, 2 / 2**10, 2 / 2**10, "ahead"),
@@ -371,7 +371,7 @@ def test_votes_on_many_questions_at_once_are_those_of_each_alone(seed: int) -> N
     systems = [f"system {number}" for number in range(len(codes))]
     answers = ParsedAnswers(["A", True, 1, [1.5]], dict(zip(systems, codes, strict=True)))
     item = Item(id="q", group="v", question="?", answer=BinaryFormat())
-    alone = [vote(item, [answers.at(one, np.array([place]))[0] for one in systems]) for place in range(codes.shape[1])]
+    alone = [vote(item, [answers.at(one, np.array([index]))[0] for one in systems]) for index in range(codes.shape[1])]
     together = answers.most_frequent(systems, np.arange(codes.shape[1]))
     assert list(map(repr, together)) == list(map(repr, alone))
 

@@ -51,7 +51,7 @@ class Expected:
     def __init__(self, made: Fuzzed, way: dict[str, Any]) -> None:
         self.made, self.way = made, way
         self.scores: Scored = recomputed_boards.scored(made, **way)
-        self.items = [made.items[place] for place in self.scores.places]
+        self.items = [made.items[row] for row in self.scores.ranks]
         self.names = sorted(self.scores.right)
         self.plan = Resampling(way["draws"], seed=way.get("seed", 0), two_level=way.get("two_level", False))
 
@@ -109,9 +109,9 @@ class Expected:
         columns |= {"level = hard": []} | {f"system = {name}": [] for name in names[1:]}
         right, groups = [], []
         for name in names:
-            for place in np.flatnonzero(self.known(name)):
-                item = self.items[place]
-                right.append(self.scores.right[name][place])
+            for row in np.flatnonzero(self.known(name)):
+                item = self.items[row]
+                right.append(self.scores.right[name][row])
                 groups.append(item.group)
                 for area in AREAS:
                     columns[f"area: {area}"].append(area in facet_values(item, "area"))
@@ -152,9 +152,9 @@ class Expected:
             means = {name: (len(one), one.mean()) for name, one in own.items() if len(one)}
             for name, (n, mean) in means.items():
                 rivals = [one for other, (_, one) in means.items() if other in self.scores.contestants]
-                place = 1 + sum(one > mean + 1e-9 for one in rivals)
+                row = 1 + sum(one > mean + 1e-9 for one in rivals)
                 ranked = name in self.scores.contestants
-                rows.append({"group": group, "system": name, "n": n, "value": mean, "place": place if ranked else None})
+                rows.append({"group": group, "system": name, "n": n, "value": mean, "rank": row if ranked else None})
         return rows
 
     def difference(self, first: NDArray[Any], second: NDArray[Any], groups: list[str]) -> Difference:
@@ -201,9 +201,9 @@ class Expected:
 
         def voted(chosen: list[str]) -> NDArray[Any]:
             found = []
-            for place in np.flatnonzero(here):
-                item = self.items[place]
-                votes = [said(item, self.scores.given[name][place]) for name in chosen]
+            for index in np.flatnonzero(here):
+                item = self.items[index]
+                votes = [said(item, self.scores.given[name][index]) for name in chosen]
                 known = [one for one in votes if one is not None]
                 yes, no = known.count(True), known.count(False)
                 voice = None if not known else known[0] if yes == no else yes > no
@@ -303,14 +303,27 @@ def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict
             continue
         one = next((one for one in systems if one.name == row["system"]), None)
         chances = one.stability.chances if one is not None and one.stability else ()
-        mean = sum(place * share for place, share in enumerate(chances, start=1))
-        spread = sum(share * (place - mean) ** 2 for place, share in enumerate(chances, start=1)) ** 0.5
-        names = ("place", "score", "mean", "win_rate", "place_low", "place_high", "won", "lost", "tied", "below_line")
+        mean = sum(index * share for index, share in enumerate(chances, start=1))
+        spread = sum(share * (index - mean) ** 2 for index, share in enumerate(chances, start=1)) ** 0.5
+        names = (
+            "rank",
+            "score",
+            "mean",
+            "win_rate",
+            "resampled_rank_low",
+            "resampled_rank_high",
+            "won",
+            "lost",
+            "tied",
+            "below_line",
+        )
         names += ("win_rate_tied", "head_to_head", "first_without")  # type: ignore[assignment]
         more = {name: row.get(name) for name in (*names, "rank_by_mean", "rank_low", "rank_high", "system", "baseline")}
-        ranking.append(board | more | {"place_sd": spread if chances else None, "tau": own.tau if one else None})
-    pairs = [(one, other) for place, one in enumerate(systems) for other in systems[place + 1 :]]
-    codes = {one.name: place for place, one in enumerate(systems)}
+        ranking.append(
+            board | more | {"resampled_rank_sd": spread if chances else None, "tau": own.tau if one else None}
+        )
+    pairs = [(one, other) for index, one in enumerate(systems) for other in systems[index + 1 :]]
+    codes = {one.name: index for index, one in enumerate(systems)}
     significance = []
     for number, bucket in enumerate(wanted.names):
         for one, other in pairs:
@@ -325,11 +338,11 @@ def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict
         tau[name] = float(np.percentile(own.taus, share)) if own.taus else None
     return {
         "ranking": ranking,
-        "places": [
-            board | {"system": one.name, "place": place, "chance": chance}
+        "rank_chances": [
+            board | {"system": one.name, "rank": index, "chance": chance}
             for one in systems
             if one.stability
-            for place, chance in enumerate(one.stability.chances, start=1)
+            for index, chance in enumerate(one.stability.chances, start=1)
         ],
         "pairwise_wins": [
             board | {"first": one.name, "second": other.name}

@@ -302,11 +302,11 @@ def test_on_a_board_over_buckets_no_cheat_stands_at_or_above_the_honest(
 ) -> None:
     contest = Contest(condition="text-only", failed=policy)
     found = rank_runs(store, "cheats", contest, plan=RankingPlan(draws=DRAWS))[0]
-    places = {one.standing.name: one.standing.place for one in found.runs}
-    assert (places["honest"], places["rival"]) == (1, 2)
-    assert places["crasher"] > 2
-    assert places["refuser"] > 2
-    assert (places.get("saboteur"), found.items) == (5 if policy is FailedPolicy.WRONG else None, QUESTIONS)
+    ranks = {one.standing.name: one.standing.rank for one in found.runs}
+    assert (ranks["honest"], ranks["rival"]) == (1, 2)
+    assert ranks["crasher"] > 2
+    assert ranks["refuser"] > 2
+    assert (ranks.get("saboteur"), found.items) == (5 if policy is FailedPolicy.WRONG else None, QUESTIONS)
     scores = {one.standing.name: one.standing.scores for one in found.runs}
     alone = rank_runs(store, "cheats", replace(contest, systems=("honest", "rival")), plan=RankingPlan(draws=DRAWS))[0]
     assert {one.standing.name: one.standing.scores for one in alone.runs} == {
@@ -377,9 +377,9 @@ def in_results(store: Store, benchmark: str, system: str, folder: Path) -> Stand
 
 def in_rank(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
     found = rank_runs(store, benchmark, Contest(condition="text-only"), plan=RankingPlan(draws=DRAWS))[0]
-    place = {one.standing.name: one.standing.place for one in found.runs}
+    rank = {one.standing.name: one.standing.rank for one in found.runs}
     mean = {one.standing.name: one.standing.mean for one in found.runs}
-    return Standing(mean.get(system), system in place and place[system] <= place["honest"])
+    return Standing(mean.get(system), system in rank and rank[system] <= rank["honest"])
 
 
 def in_comparison(store: Store, benchmark: str, system: str, folder: Path) -> Standing:

@@ -40,7 +40,7 @@ FORMATS: tuple[tuple[Any, Any, Any], ...] = (
 def test_every_format_goes_from_the_store_to_the_report(tmp_path: Path) -> None:
     items = [
         Item(
-            id=f"q{place}-{video}",
+            id=f"q{index}-{video}",
             group=f"v{video}",
             question="?",
             options=("liver", "spleen"),
@@ -49,7 +49,7 @@ def test_every_format_goes_from_the_store_to_the_report(tmp_path: Path) -> None:
             tags={"half": video % 2},
         )
         for video in range(4)
-        for place, (form, key, _) in enumerate(FORMATS)
+        for index, (form, key, _) in enumerate(FORMATS)
     ]
     rubric = (Criterion(criterion="names the spleen", points=5),)
     items.append(

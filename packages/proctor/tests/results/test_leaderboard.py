@@ -45,7 +45,7 @@ def test_an_oracle_baseline_has_no_rank_and_enters_no_test_of_others(tmp_path: P
     assert [after[row.system] for row in before.rows] == before.rows
     oracle = after["majority"]
     assert oracle.oracle_baseline
-    assert (oracle.rank, oracle.rank_low, oracle.rank_high, oracle.place_low, oracle.p_best) == (None,) * 5
+    assert (oracle.rank, oracle.rank_low, oracle.rank_high, oracle.resampled_rank_low, oracle.p_best) == (None,) * 5
     assert (oracle.value, oracle.n, oracle.policy) == (float(best), QUESTIONS, "")
 
 

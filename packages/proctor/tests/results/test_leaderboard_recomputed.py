@@ -18,7 +18,7 @@ from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed
 from tests.support.recomputed import METRICS, lacks, parts_of, read, scored_by
 
 Part = tuple[str, str]
-RANKS = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
+RANKS = ("rank", "rank_low", "rank_high", "resampled_rank_low", "resampled_rank_high", "p_best")
 SCORES = ("value", "ci_low", "ci_high", "n", "groups", "missing", "unsupported", "policy", "if_wrong", "if_excluded")
 WAYS: list[tuple[str, Part, dict[str, Any]]] = [
     ("video", ("accuracy", "code"), {"failed": "wrong"}),
@@ -42,44 +42,44 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Fuzzed:
 class Expected:
     def __init__(self, made: Fuzzed, condition: str, part: Part, out: str, way: dict[str, Any]) -> None:
         self.made, self.part, self.metric, self.failed = made, part, METRICS[part[0]], way.get("failed", "both")
-        places = recomputed.counted(made, all_items=way.get("all_items", False))
-        self.places = [place for place in places if scored_by(part, made.items[place])]
+        rows = recomputed.counted(made, all_items=way.get("all_items", False))
+        self.rows = [row for row in rows if scored_by(part, made.items[row])]
         named = way.get("systems") or tuple(system for system, _ in made.runs)
         own = {one: made.runs[one] for one in sorted(made.runs) if one[1] == condition and one[0] in named}
         self.runs = {system: given for (system, _), given in own.items()}
         self.scored = [system for system, under in own if part in parts_of((system, under))]
         self.out, self.plan = out, Resampling(way["draws"], way.get("level", 0.95), way.get("seed", 0))
         self.common = [
-            place
-            for place in self.places
-            if any(self.value(name, place, "wrong") is not None for name in self.scored if name != out)
+            row
+            for row in self.rows
+            if any(self.value(name, row, "wrong") is not None for name in self.scored if name != out)
         ]
 
     @property
     def entered(self) -> list[str]:
         return [name for name in self.runs if name != self.out]
 
-    def value(self, name: str, place: int, policy: str) -> float | None:
-        return read(self.part, self.runs[name][place], policy, baseline=name == "random")
+    def value(self, name: str, row: int, policy: str) -> float | None:
+        return read(self.part, self.runs[name][row], policy, baseline=name == "random")
 
-    def lacks(self, name: str, place: int) -> bool:
-        return lacks(self.part, self.runs[name][place], baseline=name == "random")
+    def lacks(self, name: str, row: int) -> bool:
+        return lacks(self.part, self.runs[name][row], baseline=name == "random")
 
     def ranks(self, fill: dict[str, float]) -> list[Rank]:
         units = [
-            place
-            for place in self.common
-            for _ in range(int(str(self.made.items[place].tags["steps"])) if self.metric.per else 1)
+            row
+            for row in self.common
+            for _ in range(int(str(self.made.items[row].tags["steps"])) if self.metric.per else 1)
         ]
         rows = [
-            [fill[name] if self.lacks(name, place) else self.value(name, place, "exclude") for place in units]
+            [fill[name] if self.lacks(name, row) else self.value(name, row, "exclude") for row in units]
             for name in fill
         ]
         plan = self.plan.within(self.metric.low, self.metric.high)
         return rank_systems(
             np.array(rows, dtype=float),
             list(fill),
-            [self.made.items[place].group for place in units],
+            [self.made.items[row].group for row in units],
             higher_is_better=self.metric.higher_is_better,
             plan=plan,
         )
@@ -90,12 +90,12 @@ class Expected:
         reading = "wrong" if self.failed == "wrong" else "exclude"
         decided, undecided = [], []
         for name in self.entered:
-            gaps = [place for place in self.common if self.value(name, place, reading) is None]
+            gaps = [rank for rank in self.common if self.value(name, rank, reading) is None]
             if not gaps:
                 decided.append(name)
             elif self.failed == "both" and len(gaps) < len(self.common) and all(self.lacks(name, one) for one in gaps):
                 undecided.append(name)
-        lacking = {name: sum(self.lacks(name, place) for place in self.places) for name in undecided}
+        lacking = {name: sum(self.lacks(name, row) for row in self.rows) for name in undecided}
         while undecided and not self.hold(decided, undecided, best, worst):
             most = max(lacking[name] for name in undecided)
             undecided = [name for name in undecided if lacking[name] < most]
@@ -127,7 +127,7 @@ def test_every_column(made: Fuzzed, condition: str, part: Part, given: dict[str,
             if row["scorer"] == part[1]}  # fmt: skip
     assert (found.scorer, found.condition, found.metric.name) == (part[1], condition, part[0])
     assert found.items == (len(wanted.common) if ranks else 0)
-    assert found.left_out == (len(wanted.places) - len(wanted.common) if ranks else 0)
+    assert found.left_out == (len(wanted.rows) - len(wanted.common) if ranks else 0)
     named = [one.name for one in ranks]
     worse_end = {name: row["if_wrong" if row["policy"] == "both" else "value"] for name, row in rows.items()}
     sign = -1 if wanted.metric.higher_is_better else 1

@@ -25,7 +25,7 @@ from proctor.runs import (
     delete_runs,
     evaluation_content,
     open_orders,
-    place_order,
+    put_order,
     read_parcel,
     schema,
 )
@@ -57,15 +57,15 @@ def text_options(tmp_path: Path, server: FaultyServer, store: str, items: int = 
     return {**asked, "data": data, "conditions": "text-only", "store": store, "baselines": False, "timeout_s": 600.0}
 
 
-def placed(benchmark: str | Path = "simulated", **options: Any) -> None:
+def kept_rows(benchmark: str | Path = "simulated", **options: Any) -> None:
     """Keeps a run in its store, and asks nothing."""
 
-    async def place() -> None:
+    async def row() -> None:
         prepared = await arrange(benchmark, **options, share=True).prepare()
         async with prepared.arranged.access.closing():
             prepared.store.close()
 
-    asyncio.run(place())
+    asyncio.run(row())
 
 
 def worked(store: str | Store, **options: Any) -> tuple[Worked, list[str]]:
@@ -91,7 +91,7 @@ def test_workers_come_and_go_and_have_the_hash_of_one_alone(
     python.run("simulated", **options).store.close()
     alone = Counter(item_of(one) for one in server.requests)
     server.requests.clear()
-    placed(**{**options, "store": url})
+    kept_rows(**{**options, "store": url})
     shutil.rmtree(tmp_path / "data")  # the store is all that workers have
     Path(options["prompt"]).unlink()
 
@@ -178,7 +178,7 @@ def test_what_a_worker_lacks_it_says_and_leaves_to_others(tmp_path: Path) -> Non
     }
     store, alone = tmp_path / "runs.db", tmp_path / "alone.db"
     python.run(tmp_path / "questions.csv", "random", **{**how, "data": None}, store=alone).store.close()
-    placed(tmp_path / "questions.csv", system="random", **{**how, "data": None}, store=str(store))
+    kept_rows(tmp_path / "questions.csv", system="random", **{**how, "data": None}, store=str(store))
     there.rename(tmp_path / "elsewhere")
     here.mkdir()
     for name in ("red.png", "blue.png"):
@@ -198,7 +198,7 @@ def test_a_key_goes_to_no_server_that_only_the_store_names(
     tmp_path: Path, server: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = str(tmp_path / "runs.db")
-    placed(**text_options(tmp_path, server, store, 3))
+    kept_rows(**text_options(tmp_path, server, store, 3))
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     found, said = worked(store)
     assert (found.runs, found.tally.done, server.requests) == (0, 0, [])
@@ -217,7 +217,7 @@ def test_the_key_of_another_provider_goes_to_no_such_server_either(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     store = str(tmp_path / "runs.db")
-    placed(**text_options(tmp_path, server, store, 3) | {"model": "anthropic:claude-opus-4-5"})
+    kept_rows(**text_options(tmp_path, server, store, 3) | {"model": "anthropic:claude-opus-4-5"})
     found, said = worked(store)
     assert (found.runs, server.requests) == (0, [])
     why = (
@@ -229,13 +229,13 @@ def test_the_key_of_another_provider_goes_to_no_such_server_either(
 def with_order(store: str, order: Order, **changed: Any) -> None:
     """Puts a changed order into a store."""
     opened = Store(store)
-    place_order(opened, order.model_copy(update=changed), [], [(run, 3) for run in opened.runs("simulated")])
+    put_order(opened, order.model_copy(update=changed), [], [(run, 3) for run in opened.runs("simulated")])
     opened.close()
 
 
 def test_an_order_by_somebody_else_is_read_and_never_believed(tmp_path: Path, server: FaultyServer) -> None:
     store = str(tmp_path / "runs.db")
-    placed(**text_options(tmp_path, server, store, 3))
+    kept_rows(**text_options(tmp_path, server, store, 3))
     opened = Store(store)
     order, run = open_orders(opened)[0].order, opened.runs("simulated")[0]
     opened.close()
@@ -270,7 +270,7 @@ def test_an_order_by_somebody_else_is_read_and_never_believed(tmp_path: Path, se
 
 def test_a_parcel_of_another_content_is_a_damaged_store(tmp_path: Path, server: FaultyServer) -> None:
     path = str(tmp_path / "runs.db")
-    placed(**text_options(tmp_path, server, path, 3))
+    kept_rows(**text_options(tmp_path, server, path, 3))
     store = Store(path)
     key = open_orders(store)[0].key
     with store.writing() as connection:

@@ -18,7 +18,7 @@ from proctor.results import Board, Contest, analyse, lead_rows, rank_runs
 from proctor.results.ranking import _Maker, advancing
 from proctor.results.run_scores import readings
 from proctor.runs import BASELINES, Store
-from proctor.stats import PlaceReadings, RankingPlan, Resampling
+from proctor.stats import BucketRankReadings, RankingPlan, Resampling
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 from tests.support.program import within
 
@@ -30,8 +30,8 @@ def board(store: Store, *, stability: int = 0, by: tuple[str, ...] = (), **conte
     return rank_runs(store, NAME, Contest(**contest), by=by, plan=RankingPlan(draws=200, stability=stability))[0]
 
 
-def places(found: Board) -> dict[str, int]:
-    return {one.standing.name: one.standing.place for one in found.runs}
+def ranks(found: Board) -> dict[str, int]:
+    return {one.standing.name: one.standing.rank for one in found.runs}
 
 
 def scores(found: Board) -> dict[str, tuple[float | None, ...]]:
@@ -54,8 +54,8 @@ def test_who_fails_on_purpose_ends_below_the_honest_and_moves_nobody(tmp_path: P
     before = board(store)
     write_run(store, "cheat", CHEATS[cheat])
     found = board(store)
-    assert places(found)["honest"] == 1
-    assert places(found)["cheat"] == 3
+    assert ranks(found)["honest"] == 1
+    assert ranks(found)["cheat"] == 3
     assert {name: scores(found)[name] for name in scores(before)} == scores(before)
     assert (found.items, found.left_out) == (240, 0)
 
@@ -69,7 +69,7 @@ def test_an_answer_that_trips_the_judge_is_worth_no_more_than_a_wrong_one(tmp_pa
     write_run(store, "rival", honest + RIVAL[40:])
     write_run(store, "cheat", tripping + WEAK[40:])
     found = board(store)
-    assert places(found) == {"honest": 1, "rival": 2, "cheat": 3}
+    assert ranks(found) == {"honest": 1, "rival": 2, "cheat": 3}
     assert {one.standing.name: one.lacking.unresolved for one in found.runs} == {"honest": 0, "rival": 0, "cheat": 20}
     assert (found.items, found.left_out) == (240, 0)
 
@@ -80,23 +80,23 @@ def test_an_incomplete_run_is_ranked_only_where_its_gaps_change_no_place(tmp_pat
     write_run(store, "honest", HONEST)
     write_run(store, "last", [Status.FAILED if number < 4 else False for number in range(240)])
     found = board(store)
-    assert places(found) == {"honest": 1, "last": 2}
+    assert ranks(found) == {"honest": 1, "last": 2}
     assert found.policies == tuple(FailedPolicy)
     before = scores(found)["honest"]
     write_run(store, "saboteur", CHEATS["a saboteur"])
     found = board(store)
-    assert places(found) == {"honest": 1, "last": 2}
+    assert ranks(found) == {"honest": 1, "last": 2}
     assert [one.name for one in found.unranked] == ["saboteur"]
     assert [found.unranked[0].low, found.unranked[0].high] == pytest.approx([12 / 240, 1.0])
     assert scores(found)["honest"] == before
     with pytest.raises(InputError, match="found 'saboteur', whose run is incomplete, expected --failed wrong"):
         lead_rows(found, "saboteur")
-    assert places(board(store, failed=FailedPolicy.WRONG))["saboteur"] == 2
+    assert ranks(board(store, failed=FailedPolicy.WRONG))["saboteur"] == 2
     left_out = board(store, failed=FailedPolicy.EXCLUDE)
-    assert (places(left_out), [one.name for one in left_out.unranked]) == ({"honest": 1, "last": 2}, ["saboteur"])
+    assert (ranks(left_out), [one.name for one in left_out.unranked]) == ({"honest": 1, "last": 2}, ["saboteur"])
     alone = contest_store(tmp_path / "alone", failed=None)
     write_run(alone, "saboteur", CHEATS["a saboteur"])
-    assert places(board(alone)) == {"saboteur": 1}
+    assert ranks(board(alone)) == {"saboteur": 1}
 
 
 def test_baselines_enter_no_test_no_adjustment_and_no_duel(tmp_path: Path) -> None:
@@ -139,12 +139,12 @@ def test_under_text_only_all_built_in_baselines_stay_out_of_the_contest(tmp_path
     for name in BASELINES:
         write_run(store, name, WEAK, condition="text-only")
     blind = board(store, condition="text-only")
-    assert places(blind) == {"honest": 1, "rival": 2}
+    assert ranks(blind) == {"honest": 1, "rival": 2}
     assert [one.name for one in blind.baselines] == ["majority", "random"]
     named = board(store, condition="text-only", systems=systems, baselines=("none",))
     assert [one.tolist() for one in named.standings.p_values] == [one.tolist() for one in blind.standings.p_values]
     asked_for = board(store, condition="text-only", systems=(*systems, "longest-option"))
-    assert places(asked_for) == {"honest": 1, "rival": 2, "longest-option": 3}
+    assert ranks(asked_for) == {"honest": 1, "rival": 2, "longest-option": 3}
 
 
 def test_a_tie_for_a_prize_is_broken_though_baselines_are_ahead(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_tie_for_a_prize_is_broken_though_baselines_are_ahead(tmp_path: Path) 
     write_run(store, "one", [number % 3 == 0 or number == 1 for number in range(240)])
     write_run(store, "two", [number % 3 == 0 for number in range(240)])
     found = board(store, baselines=("b1", "b2", "b3"))
-    assert {one.standing.name: (one.standing.place, one.standing.tie_broken) for one in found.runs} == {
+    assert {one.standing.name: (one.standing.rank, one.standing.tie_broken) for one in found.runs} == {
         "one": (1, True),
         "two": (2, True),
     }
@@ -223,16 +223,16 @@ class SomeRows:
     """Rows of readings by system: as it is, and with what it lacks wrong or right."""
 
     def __init__(self, right: NDArray[np.float64], lacking: NDArray[np.bool_], names: list[str]) -> None:
-        self._place: dict[tuple[str, float | None], int] = {}
+        self._rank: dict[tuple[str, float | None], int] = {}
         rows: list[NDArray[np.float64]] = []
         for name, line, gaps in zip(names, right, lacking, strict=True):
             for value in (None, 0.0, 1.0) if gaps.any() else (None,):
-                self._place[name, value] = len(rows)
+                self._rank[name, value] = len(rows)
                 rows.append(np.where(gaps, np.nan if value is None else value, line))
         self.right = np.array(rows)
 
     def of(self, names: Sequence[str], fill: Mapping[str, float]) -> list[int]:
-        return [self._place[name, fill.get(name)] for name in names]
+        return [self._rank[name, fill.get(name)] for name in names]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -246,14 +246,14 @@ def test_whose_place_is_open_is_what_every_reading_by_itself_says(seed: int) -> 
     open_ones = {name for name, gaps in zip(names, lacking, strict=True) if gaps.any()}
     rows = SomeRows(right, lacking, names)
 
-    def places() -> PlaceReadings:
-        return PlaceReadings(rows.right, videos, buckets, 3, RankingPlan(draws=60))
+    def ranks() -> BucketRankReadings:
+        return BucketRankReadings(rows.right, videos, buckets, 3, RankingPlan(draws=60))
 
     fills = readings([name for name in names if name in open_ones], ACCURACY)
-    alone = [places().of(one, one) for one in (rows.of(names, fill) for fill in ({}, *fills))]
+    alone = [ranks().of(one, one) for one in (rows.of(names, fill) for fill in ({}, *fills))]
     moved = {name for k, name in enumerate(names) if len({one[k] for one in alone}) > 1}
     expected = (moved & open_ones) or (open_ones if moved else set())
-    found = _Maker._unsettled(places(), cast("Any", rows), names, open_ones)
+    found = _Maker._unsettled(ranks(), cast("Any", rows), names, open_ones)
     assert found == expected
 
 
@@ -265,14 +265,14 @@ def test_a_file_without_latencies_does_not_win_where_latency_is_judged(tmp_path:
     write_run(store, "honest", HONEST, latency=LATE, budget_s=5.0)
     write_run(store, "silent", [True] * 240, budget_s=5.0)
     found = board(store)
-    assert places(found) == {"honest": 1, "silent": 2}
+    assert ranks(found) == {"honest": 1, "silent": 2}
     assert {one.standing.name: one.lacking.untimed for one in found.runs} == {"honest": 0, "silent": 240}
     assert found.timed
     code, out = within("rank", NAME, "--store", store.shown, "--stability", "0")
     assert code == 0
     assert "no latency 240" in out
     assert "Answers without a latency count as late, so as wrong (--latency optional lets them in): silent 240." in out
-    assert places(board(store, latency="optional")) == {"silent": 1, "honest": 2}
+    assert ranks(board(store, latency="optional")) == {"silent": 1, "honest": 2}
     report = tmp_path / "report.html"
     assert within("report", NAME, "--store", store.shown, "--out", report, "--draws", "100")[0] == 0
     assert "no latency 240" in report.read_text(encoding="utf-8")
@@ -283,7 +283,7 @@ def test_where_nobody_has_latencies_or_there_is_no_limit_they_are_not_judged(tmp
     write_run(store, "a", HONEST, budget_s=5.0)
     write_run(store, "b", RIVAL, budget_s=5.0)
     found = board(store)
-    assert (found.timed, places(found)) == (False, {"a": 1, "b": 2})
+    assert (found.timed, ranks(found)) == (False, {"a": 1, "b": 2})
     assert {one.lacking.untimed for one in found.runs} == {240}
     assert board(store, latency="required").timed
     free = contest_store(tmp_path / "free")
@@ -359,7 +359,7 @@ def test_what_a_run_lacks_moves_no_other_number_of_an_analysis(tmp_path: Path) -
     def numbers() -> list[Any]:
         found = analyse(store, NAME, stability=0, plan=Resampling(draws=100))
         return [
-            {name: value for name, value in row.items() if name not in {"place", "p_holm", "adjusted_for"}}
+            {name: value for name, value in row.items() if name not in {"rank", "p_holm", "adjusted_for"}}
             for table in ("capabilities", "videos", "groups", "gaps", "pairs", "scores")
             for row in found.tables[table]
             if {row.get("system"), row.get("first"), row.get("second")} <= {"honest", "rival", None}
@@ -379,7 +379,7 @@ def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> No
         tail = ("--store", store.shown, "--failed", policy, "--draws", "100")
         out = within("rank", NAME, *tail, "--stability", "0", "--format", "json")[1]
         ranked = {
-            one["system"]: (one["place"], one["mean"], one["mean_if_excluded"]) for one in json.loads(out)[0]["systems"]
+            one["system"]: (one["rank"], one["mean"], one["mean_if_excluded"]) for one in json.loads(out)[0]["systems"]
         }
         tables = json.loads(within("analyze", NAME, *tail, "--stability", "0", "--format", "json")[1])
         assert {row["setting"]: row["value"] for row in tables["settings"]}["failed"] == policy
@@ -453,15 +453,15 @@ def test_who_has_no_score_has_no_place_even_alone(tmp_path: Path) -> None:
     store = contest_store(tmp_path, failed=None, items=24, texts=24)
     write_run(store, "silent", ["none"] * 24)
     found = board(store)
-    assert (places(found), [one.name for one in found.unranked]) == ({}, ["silent"])
-    assert places(board(store, failed=FailedPolicy.WRONG)) == {"silent": 1}  # as chosen
+    assert (ranks(found), [one.name for one in found.unranked]) == ({}, ["silent"])
+    assert ranks(board(store, failed=FailedPolicy.WRONG)) == {"silent": 1}  # as chosen
 
 
 def test_a_board_without_a_question_that_has_a_score_has_no_place(tmp_path: Path) -> None:
     store = contest_store(tmp_path, items=24, texts=24)
     write_run(store, "a", ["unscored"] * 24)
     found = board(store)
-    assert (places(found), found.items, found.left_out) == ({}, 0, 24)
+    assert (ranks(found), found.items, found.left_out) == ({}, 0, 24)
     assert "Not ranked, since no answer has a score: a." in board_notes(found)
     with pytest.raises(
         InputError, match=r"'a', whose answers wait for a judge, expected scores of them .proctor score."

@@ -12,7 +12,7 @@ import proctor
 from proctor.core import FailedPolicy
 from proctor.reports import board_notes
 from proctor.results import Board, Contest, board_json, lead_rows, rank_runs, rule_rows
-from proctor.stats import RANK_RULES, Resampling, paired_difference, places
+from proctor.stats import RANK_RULES, Resampling, competition_ranks, paired_difference
 from tests.support import recomputed_boards
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed
 from tests.support.recomputed import holm
@@ -86,7 +86,7 @@ def test_every_column(made: Fuzzed, given: dict[str, Any]) -> None:
         "p_values": {name: table.tolist() for name, table in zip(wanted.names, standings.p_values, strict=True)},
     }
     assert {name: told[name] for name in said} == said
-    assert [row["place"] is None for row in told["systems"]].count(False) == len(standings.systems)
+    assert [row["rank"] is None for row in told["systems"]].count(False) == len(standings.systems)
 
 
 def test_details(made: Fuzzed) -> None:
@@ -110,9 +110,9 @@ def test_details(made: Fuzzed) -> None:
     by_rule = {rule: RANK_RULES[rule](ranks) for rule in ("copeland", "borda")}
     by_rule["mean"] = np.array([one.mean for one in systems], dtype=float)
     told = [
-        {"board": "technical", "rule": rule, "system": one.name, "score": float(score), "place": int(place)}
+        {"board": "technical", "rule": rule, "system": one.name, "score": float(score), "rank": int(index)}
         for rule, scores in by_rule.items()
-        for one, score, place in zip(systems, scores, places(scores), strict=True)
+        for one, score, index in zip(systems, scores, competition_ranks(scores), strict=True)
     ]
     assert rule_rows([board]) == told
     assert board_json(board)["rules"] == [{key: row[key] for key in row if key != "board"} for row in told]

@@ -54,7 +54,7 @@ def worst(kind: str, truth: Any, commonest: list[Any]) -> Any:
         case "classes":
             return [name for name in CLASSES if name not in truth]
         case "timestamps":
-            return [5000.0 + 100 * place for place in range(len(truth))]
+            return [5000.0 + 100 * row for row in range(len(truth))]
     return next(one for one in commonest if one != truth)
 
 

@@ -42,12 +42,12 @@ def said_order(item: Item, order: str) -> Answer:
 def benchmark(*, tagged: bool = True, videos: int = 0) -> Benchmark:
     """Four orders of a video each; with `videos` four of each of so many."""
     items = []
-    for place, frames in enumerate((4, 6, 4, 6) * max(1, videos)):
+    for row, frames in enumerate((4, 6, 4, 6) * max(1, videos)):
         labels = tuple("ABCDEF"[:frames])
         items.append(
             Item(
-                id=f"q{place + 1}",
-                group=f"v{place % videos if videos else place}",
+                id=f"q{row + 1}",
+                group=f"v{row % videos if videos else row}",
                 question="In which order were they taken?",
                 answer=OrderingFormat(labels=labels),
                 reference=Reference(answer=[*labels]),
@@ -78,7 +78,7 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
     rows = results(store, "frames", Options(draws=500)).rows
     (row,) = [one for one in rows if one.system == "one" and one.metric == "pairwise_accuracy"]
     compared = [
-        compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said) for place, said in enumerate(ORDERS["one"].values())
+        compare_orders("ABCDEF"[: 4 + 2 * (index % 2)], said) for index, said in enumerate(ORDERS["one"].values())
     ]
     scores = order_estimates(compared, ["v0", "v1", "v2", "v3"], plan=Resampling(draws=500))
     assert (row.value, row.n, row.groups, row.answered) == (8 / 16, 16, 4, 4)

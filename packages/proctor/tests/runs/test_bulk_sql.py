@@ -52,12 +52,12 @@ def test_hostile_texts_and_missing_numbers_come_back(store: Store) -> None:
 def test_a_failed_answer_is_replaced_and_a_settled_one_stays(store: Store) -> None:
     run, ids = many(store)
     failed: dict[str, Any] = {"status": Status.FAILED, "reason": "away"}
-    store.write(run, [scored(item, "first", **(failed if place % 2 else {})) for place, item in enumerate(ids)])
+    store.write(run, [scored(item, "first", **(failed if row % 2 else {})) for row, item in enumerate(ids)])
     store.write(run, [scored(item, "second", 0.5) for item in ids])
     texts = [store.answers(run)[item].text for item in ids]
-    assert texts == ["second" if place % 2 else "first" for place in range(len(ids))]
+    assert texts == ["second" if row % 2 else "first" for row in range(len(ids))]
     kept = {one.item_id: (one.value, one.label) for one in store.score_rows(run)}
-    assert kept == {item: (0.5, "second") if place % 2 else (1.0, "first") for place, item in enumerate(ids)}
+    assert kept == {item: (0.5, "second") if row % 2 else (1.0, "first") for row, item in enumerate(ids)}
 
 
 def test_of_two_answers_to_one_item_in_a_batch_the_first_settled_one_counts(store: Store) -> None:
@@ -75,10 +75,10 @@ def test_scores_are_those_of_the_answer_that_stands(store: Store, size: int) -> 
     answers, scores = dict[str, Answer](), dict[str, tuple[float, str]]()
     for turn in range(8):
         rows = list[tuple[Answer, list[Score]]]()
-        for place in range(size):
+        for row in range(size):
             item, text = draw.choice(ids[: 2 * size]), draw.choice(("yes", "no"))
             failed = draw.random() < 0.4
-            answer, own = scored(item, text, turn + place / size, **({"status": Status.FAILED} if failed else {}))
+            answer, own = scored(item, text, turn + row / size, **({"status": Status.FAILED} if failed else {}))
             rows.append((answer, [] if failed else own))
             there = answers.get(item)
             if there is None or there.status is Status.FAILED:

@@ -28,8 +28,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run = a_run(store, benchmark, system)
         answers = [Answer(item_id=item.id, text="1", parsed=1) for item in benchmark.items]
         scores = [
-            [Score(item_id=item.id, metric="accuracy", value=float((place + number) % 2))]
-            for place, item in enumerate(benchmark.items)
+            [Score(item_id=item.id, metric="accuracy", value=float((row + number) % 2))]
+            for row, item in enumerate(benchmark.items)
         ]
         store.write(run, list(zip(answers, scores, strict=True)))
     store.put(VOTE)

@@ -72,9 +72,9 @@ def test_parts_of_one_evaluation_join_to_the_same_hash(tmp_path: Path, target: S
     for system in SYSTEMS:
         answers = {f"q{k}": f"{system} {rng.randrange(4)}" for k in range(ITEMS)}
         fill(whole, system, answers)
-        placed = {item: rng.sample(range(3), rng.randint(1, 3)) for item in answers}
+        kept_rows = {item: rng.sample(range(3), rng.randint(1, 3)) for item in answers}
         for number, part in enumerate(parts):
-            own = {item: text for item, text in answers.items() if number in placed[item]}
+            own = {item: text for item, text in answers.items() if number in kept_rows[item]}
             others = tuple(item for item in answers if item not in own and rng.random() < 0.5)
             fill(part, system, own, failed=others, cost=number + 1.0)
     rng.shuffle(parts)

@@ -37,7 +37,7 @@ from tests.support.virtual_time import run_in_virtual_time, until
 
 ITEMS = 8
 SCHEDULES = 240
-PLACES = ("boot/one", "boot/two")  # two PID namespaces of one machine, with one host name
+LOCATIONS = ("boot/one", "boot/two")  # two PID namespaces of one machine, with one host name
 AHEAD = (-86400.0, -90.0, 0.0, 90.0, 86400.0)
 
 
@@ -66,10 +66,10 @@ def disturb(world: World, draws: np.random.Generator, kind: str) -> None:
         stopped = [one for one in living if one.stopped]
         event = str(draws.choice(["start", "stop", "continue", "kill", "away"], p=[0.35, 0.25, 0.2, 0.1, 0.1]))
         if event == "start" or not living:
-            place, pid = str(draws.choice(PLACES)), int(draws.integers(7, 9))
-            if not any((one.who.place, one.who.pid) == (place, pid) for one in living):
+            row, pid = str(draws.choice(LOCATIONS)), int(draws.integers(7, 9))
+            if not any((one.who.location, one.who.pid) == (row, pid) for one in living):
                 shares = kind == "shared" or (kind == "mixed" and draws.random() < 0.5)
-                world.start(place, pid, ahead=float(draws.choice(AHEAD)), shares=shares)
+                world.start(row, pid, ahead=float(draws.choice(AHEAD)), shares=shares)
         elif event == "stop":
             _one_of(draws, living).stopped = True
         elif event == "continue" and stopped:
@@ -100,9 +100,9 @@ def test_nothing_is_asked_twice_but_what_was_under_way(
             one.stopped = False
         world.pass_time(100_000.0)
         run = world.look.runs("toy")[0]
-        for place in ("boot/last", "boot/last again", "boot/at last"):  # a run that gave up is started again
+        for row in ("boot/last", "boot/last again", "boot/at last"):  # a run that gave up is started again
             if len(world.look.settled(run)) < ITEMS:
-                world.start(place, 1, ahead=0.0, shares=False)
+                world.start(row, 1, ahead=0.0, shares=False)
                 world.pass_time(100_000.0)
         assert world.violations == []
         assert world.living() == []
@@ -241,7 +241,7 @@ def test_a_process_is_known_by_its_start_and_only_in_its_own_namespace() -> None
     here = this_process()
     assert state_of(here) == "running"
     assert state_of(replace(here, started="1")) == "gone"  # another one had its number
-    assert state_of(replace(here, place="another boot/1")) == "unknown"
+    assert state_of(replace(here, location="another boot/1")) == "unknown"
     with subprocess.Popen(["sleep", "600"]) as child:
         who = replace(here, pid=child.pid, started=run_leases._status(child.pid)[1])
         os.kill(child.pid, signal.SIGSTOP)

@@ -299,7 +299,7 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
             if one.system == "team-red"
         )
         right = sum(one.values(FailedPolicy.WRONG)[~one.failed].sum() for one in scored(focus))
-        return float(right), red.standing.place, official.lacking
+        return float(right), red.standing.rank, official.lacking
 
     wrong, _, lacking = figures()
     assert lacking == 4

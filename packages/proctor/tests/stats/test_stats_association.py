@@ -70,7 +70,7 @@ def test_order_of_items_does_not_matter() -> None:
     ratings, scores, _, groups = clinic(1, 20)
     order = np.random.default_rng(0).permutation(len(groups))
     first = mean_of_three(Resamples(groups, plan=Resampling(draws=200)), scores, ratings, groups).estimate()
-    moved = [groups[place] for place in order.tolist()]
+    moved = [groups[position] for position in order.tolist()]
     again = mean_of_three(Resamples(moved, plan=Resampling(draws=200)), scores[order], ratings[order], moved).estimate()
     assert first.value == pytest.approx(again.value, abs=1e-12)
     assert (first.ci_low, first.ci_high) == pytest.approx((again.ci_low, again.ci_high), abs=1e-9)
@@ -78,8 +78,8 @@ def test_order_of_items_does_not_matter() -> None:
 
 def test_groups_without_an_item_are_no_part_of_it() -> None:
     ratings, scores, _, groups = clinic(2, 30)
-    half = [place for place, group in enumerate(groups) if int(group[1:]) < 15]
-    some = [groups[place] for place in half]
+    half = [position for position, group in enumerate(groups) if int(group[1:]) < 15]
+    some = [groups[position] for position in half]
     found = Resamples(groups, plan=Resampling(draws=400)).correlation("pearson", scores[half], ratings[half], some)
     assert (found.n, found.groups, int(found.present.sum())) == (45, 15, 15)
     alone = (

@@ -38,8 +38,8 @@ PUDDINGS = """
 
 def model(comparisons: list[Comparison], groups: list[str] | None = None, plan: Resampling = PLAN) -> PreferenceModel:
     """By default each comparison is a group."""
-    first, second, points = ([one[place] for one in comparisons] for place in range(3))
-    names = groups or [str(place) for place in range(len(comparisons))]
+    first, second, points = ([one[position] for one in comparisons] for position in range(3))
+    names = groups or [str(position) for position in range(len(comparisons))]
     return bradley_terry(
         [str(one) for one in first], [str(one) for one in second], [float(p) for p in points], names, plan
     )
@@ -223,7 +223,7 @@ def test_ties_without_enough_preferences() -> None:
 
 def test_order_sides_and_labels_of_groups_do_not_matter() -> None:
     comparisons = drawn(3, tying=True)
-    groups = [f"video {place % 11}" for place in range(len(comparisons))]
+    groups = [f"video {position % 11}" for position in range(len(comparisons))]
     found = model(comparisons, groups)
     order = np.random.default_rng(0).permutation(len(comparisons)).tolist()
     turned = [(other, one, 1 - points) for one, other, points in comparisons]
@@ -262,8 +262,8 @@ def test_intervals_hold_the_truth(n_groups: int) -> None:
         chances.append([np.array([one, 1 / one, 0.5]) / (one + 1 / one + 0.5) for one in half])
     expected = [
         (names[one], names[other], points)
-        for place, (one, other) in enumerate(pairs)
-        for points, chance in zip((1.0, 0.0, 0.5), (chances[0][place] + chances[1][place]) / 2, strict=True)
+        for position, (one, other) in enumerate(pairs)
+        for points, chance in zip((1.0, 0.0, 0.5), (chances[0][position] + chances[1][position]) / 2, strict=True)
         for _ in range(round(4000 * float(chance)))
     ]
     truth = model(expected, ["all"] * len(expected))
@@ -273,9 +273,9 @@ def test_intervals_hold_the_truth(n_groups: int) -> None:
         groups: list[str] = []
         for group, times in enumerate(rng.geometric(1 / 8, n_groups)):
             which_kind = int(rng.integers(2))
-            for place in rng.integers(0, len(pairs), times).tolist():
-                points = rng.choice([1.0, 0.0, 0.5], p=chances[which_kind][place])
-                comparisons.append((names[pairs[place][0]], names[pairs[place][1]], float(points)))
+            for position in rng.integers(0, len(pairs), times).tolist():
+                points = rng.choice([1.0, 0.0, 0.5], p=chances[which_kind][position])
+                comparisons.append((names[pairs[position][0]], names[pairs[position][1]], float(points)))
                 groups.append(str(group))
         found = model(comparisons, groups, Resampling(draws=300))
         real = {one.name: one.points.value for one in truth.systems}

@@ -27,8 +27,8 @@ def flips(differences: list[int]) -> Fraction:
 
 def holm_of(p: dict[Any, Fraction]) -> dict[Any, Fraction]:
     adjusted, highest = {}, Fraction(0)
-    for place, key in enumerate(sorted(p, key=lambda one: p[one])):
-        highest = max(highest, min(Fraction(1), (len(p) - place) * p[key]))
+    for position, key in enumerate(sorted(p, key=lambda one: p[one])):
+        highest = max(highest, min(Fraction(1), (len(p) - position) * p[key]))
         adjusted[key] = highest
     return adjusted
 
@@ -125,8 +125,8 @@ def test_a_gap_of_one_system_leaves_the_scores_of_all_others_as_they_are() -> No
     assert of(torn) == of(right)
 
 
-def found_places(found: Standings) -> dict[str, tuple[int, bool]]:
-    return {one.name: (one.place, one.tie_broken) for one in found.systems}
+def found_positions(found: Standings) -> dict[str, tuple[int, bool]]:
+    return {one.name: (one.rank, one.tie_broken) for one in found.systems}
 
 
 @pytest.mark.parametrize(("before", "first"), [(0, 1), (1, 2), (2, 3), (3, 4)])
@@ -144,8 +144,8 @@ def test_ties_are_broken_in_the_first_three_places_and_no_further(before: int, f
         RankingPlan(draws=400),
     )
     broken = first <= 3
-    assert found_places(found)["y"] == (first, broken)
-    assert found_places(found)["z"] == (first + broken, broken)
+    assert found_positions(found)["y"] == (first, broken)
+    assert found_positions(found)["z"] == (first + broken, broken)
 
 
 def test_a_bucket_with_too_few_videos_says_how_small_p_could_become() -> None:

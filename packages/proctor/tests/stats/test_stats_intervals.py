@@ -307,9 +307,9 @@ def test_two_levels_add_the_spread_within() -> None:
 def test_two_level_samples_take_each_drawn_group_in_its_size() -> None:
     sizes = np.array([3, 1, 4])
     owner = np.repeat(np.arange(3), sizes)
-    for rows, row, place in item_picks(sizes, Resampling(draws=50)):
+    for rows, row, position in item_picks(sizes, Resampling(draws=50)):
         for sample in range(rows):
-            picked = np.bincount(owner[place[row == sample]], minlength=3)
+            picked = np.bincount(owner[position[row == sample]], minlength=3)
             copies = picked / sizes
             assert (copies == np.rint(copies)).all()
             assert copies.sum() == 3

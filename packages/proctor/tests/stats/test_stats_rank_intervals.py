@@ -123,9 +123,9 @@ def test_equal_systems_share_all_ranks_where_the_bootstrap_of_places_is_too_sure
     for _ in range(repeats):
         right, videos = (rng.random((4, 120)) < 0.5).astype(float), np.repeat(np.arange(15), 8)
         for one in rank_systems(right, list("abcd"), videos, plan=Resampling(draws=150)):
-            assert one.place_low is not None
-            assert one.place_high is not None
-            sure += not (one.place_low == 1 and one.place_high == 4)
+            assert one.resampled_rank_low is not None
+            assert one.resampled_rank_high is not None
+            sure += not (one.resampled_rank_low == 1 and one.resampled_rank_high == 4)
             held += (one.rank_low, one.rank_high) == (1, 4)
     assert held / (4 * repeats) >= 0.95
     assert sure / (4 * repeats) > 0.15

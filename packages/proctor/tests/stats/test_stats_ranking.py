@@ -57,7 +57,7 @@ def test_all_equal_and_one_system() -> None:
     assert [(one.name, one.rank, one.rank_low, one.rank_high, one.p_best) for one in found] == [
         (name, 1, 1, 4, 0.25) for name in "abcd"
     ]
-    assert {(one.place_low, one.place_high) for one in found} == {(1, 1)}
+    assert {(one.resampled_rank_low, one.resampled_rank_high) for one in found} == {(1, 1)}
     alone = rank_systems(steps(12), ["only"], range(24))[0]
     assert (alone.rank, alone.rank_low, alone.rank_high, alone.p_best) == (1, 1, 1, 1.0)
     assert rank_systems([], [], range(24)) == []
@@ -82,17 +82,17 @@ def test_places_and_chances_by_plain_loops() -> None:
     names = list("wxyz")
     drawn = system_table(matrix, groups).means(Resampling(draws=300))
     best = dict.fromkeys(names, 0.0)
-    places: dict[str, list[int]] = {name: [] for name in names}
+    board_ranks: dict[str, list[int]] = {name: [] for name in names}
     for means in drawn:
         leaders = [name for name, mean in zip(names, means, strict=True) if mean >= means.max() - 1e-12]
         for name, mean in zip(names, means, strict=True):
             best[name] += (name in leaders) / len(leaders)
-            places[name].append(1 + sum(other > mean + 1e-12 for other in means))
+            board_ranks[name].append(1 + sum(other > mean + 1e-12 for other in means))
     for one in rank_systems(matrix, names, groups, plan=Resampling(draws=300)):
         assert one.p_best == pytest.approx(best[one.name] / 300)
-        ordered = sorted(places[one.name])
-        assert one.place_low == ordered[int(np.ceil(0.025 * 300)) - 1]
-        assert one.place_high == ordered[int(np.ceil(0.975 * 300)) - 1]
+        ordered = sorted(board_ranks[one.name])
+        assert one.resampled_rank_low == ordered[int(np.ceil(0.025 * 300)) - 1]
+        assert one.resampled_rank_high == ordered[int(np.ceil(0.975 * 300)) - 1]
 
 
 def test_chances_add_up_and_the_order_is_by_mean() -> None:

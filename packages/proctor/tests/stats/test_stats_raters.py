@@ -211,11 +211,11 @@ def test_intervals_hold_the_truth(n_groups: int) -> None:
         item = np.repeat(np.arange(len(group)), rng.integers(2, 4, len(group)))
         labels = (case[item] != (rng.random(len(item)) < wrong[item])).tolist()
         groups = group[item].tolist()
-        for place, coefficient in enumerate(COEFFICIENTS):
+        for position, coefficient in enumerate(COEFFICIENTS):
             found = coefficient(labels, (True, False), item.tolist(), groups, Resampling(draws=300))
             assert found.ci_low is not None
             assert found.ci_high is not None
-            held[place] += found.ci_low <= truth[place] <= found.ci_high
+            held[position] += found.ci_low <= truth[position] <= found.ci_high
     for one in held:
         assert_share(float(one), full, 0.93, 0.99)
 

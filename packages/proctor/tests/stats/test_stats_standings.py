@@ -9,7 +9,17 @@ import pytest
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats import RULES, Correction, PlaceReadings, RankingPlan, Standings, borda, copeland, holm, rank_buckets
+from proctor.stats import (
+    RULES,
+    BucketRankReadings,
+    Correction,
+    RankingPlan,
+    Standings,
+    borda,
+    copeland,
+    holm,
+    rank_buckets,
+)
 from proctor.stats.bootstrap import weights
 from proctor.stats.buckets import bucket_ranks, bucket_sums, resampled_ranks, tails
 from proctor.stats.signflip import sign_flip
@@ -52,7 +62,7 @@ GOOD, MIDDLE, BAD = [1] * 12, [1] * 6 + [0] * 6, [0] * 12
 
 
 def order(found: Standings) -> list[tuple[str, int, float]]:
-    return [(one.name, one.place, one.score) for one in found.systems]
+    return [(one.name, one.rank, one.score) for one in found.systems]
 
 
 def test_ranks_in_buckets_by_hand() -> None:
@@ -104,7 +114,7 @@ def test_a_system_that_was_not_there_in_a_bucket_is_last_there_and_keeps_its_oth
 def test_ties_behind_the_third_place_stay() -> None:
     matrix, videos, buckets = shaped([GOOD], [GOOD], [GOOD], [BAD], [[1, *BAD[1:]]])
     found = rank_buckets(matrix, list("abcde"), videos, buckets, ["x"], RankingPlan(draws=200))
-    assert [(one.name, one.place, one.tie_broken) for one in found.systems] == [
+    assert [(one.name, one.rank, one.tie_broken) for one in found.systems] == [
         ("a", 1, False),
         ("b", 1, False),
         ("c", 1, False),
@@ -140,7 +150,7 @@ def test_an_empty_bucket_counts_for_nothing() -> None:
 
 def test_nothing_to_rank_by() -> None:
     found = rank_buckets(np.zeros((2, 0)), ["b", "a"], [], [], ["x"], RankingPlan(draws=10, stability=5))
-    assert [(one.name, one.place, one.mean, one.stability) for one in found.systems] == [
+    assert [(one.name, one.rank, one.mean, one.stability) for one in found.systems] == [
         ("a", 1, None, None),
         ("b", 1, None, None),
     ]
@@ -172,12 +182,7 @@ def test_renaming_and_order_change_nothing() -> None:
     assert (first.tau, first.tau_low) == (second.tau, second.tau_low)
     for one, other in zip(first.systems, second.systems, strict=True):
         assert other.name == f"z{one.name}"
-        assert (one.place, one.score, one.ranks, one.win_rate) == (
-            other.place,
-            other.score,
-            other.ranks,
-            other.win_rate,
-        )
+        assert (one.rank, one.score, one.ranks, one.win_rate) == (other.rank, other.score, other.ranks, other.win_rate)
         assert one.stability == other.stability
         assert one.scores == pytest.approx(other.scores)
 
@@ -193,7 +198,7 @@ def test_every_rule_finds_the_better_system_and_its_places_add_up(rule: Any) -> 
     for one in found.systems:
         assert one.stability is not None
         assert sum(one.stability.chances) == pytest.approx(1)
-        assert one.stability.place_low <= one.stability.place_high
+        assert one.stability.resampled_rank_low <= one.stability.resampled_rank_high
 
 
 def test_ranks_of_samples_agree_with_the_test_itself() -> None:
@@ -300,14 +305,14 @@ def test_places_under_readings_are_those_of_each_alone(seed: int) -> None:
         matrix[rng.random(matrix.shape) < 0.03] = np.nan
     rows, n, plan = np.concatenate([matrix, np.roll(matrix, 1, axis=0)]), len(matrix), RankingPlan(draws=60)
     n_buckets = int(buckets.max()) + 1
-    places = PlaceReadings(rows, videos, buckets, n_buckets, plan)
+    ranks = BucketRankReadings(rows, videos, buckets, n_buckets, plan)
     drawn = [np.arange(n) + n * rng.integers(0, 2, n) for _ in range(4)]
     for reading in (*drawn, drawn[0]):
         whole = rank_buckets(rows[reading], names, videos, buckets, [str(one) for one in range(n_buckets)], plan)
-        expected = {one.name: one.place for one in whole.systems}
-        assert places.of(reading.tolist(), reading.tolist()) == [expected[name] for name in names]
+        expected = {one.name: one.rank for one in whole.systems}
+        assert ranks.of(reading.tolist(), reading.tolist()) == [expected[name] for name in names]
         few = rng.choice(n, 2, replace=False)
-        found = places.of(reading.tolist(), reading[few].tolist())
+        found = ranks.of(reading.tolist(), reading[few].tolist())
         assert [found[k] for k in few] == [expected[names[k]] for k in few]
 
 
@@ -317,5 +322,5 @@ def test_a_system_without_any_value_stands_last_without_a_mean() -> None:
         right, ["a", "b"], np.repeat(np.arange(12), 2), [0] * 24, ["all"], RankingPlan(draws=100)
     ).systems
     assert (first.name, first.mean, first.win_rate, first.rank_low) == ("a", 0.5, 1.0, 1)
-    assert (last.place, last.scores, last.ranks) == (2, (None,), (None,))
+    assert (last.rank, last.scores, last.ranks) == (2, (None,), (None,))
     assert (last.mean, last.win_rate, last.mean_rank, last.rank_low, last.rank_high) == (None,) * 5

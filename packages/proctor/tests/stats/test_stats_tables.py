@@ -25,10 +25,10 @@ def test_holm_rejects_what_the_step_down_rule_rejects(p: list[float]) -> None:
     adjusted = holm(p)
     for level in (0.01, 0.05, 0.3):
         rejected: set[int] = set()
-        for place in sorted(range(len(p)), key=lambda k: p[k]):
-            if p[place] * (len(p) - len(rejected)) > level:
+        for position in sorted(range(len(p)), key=lambda k: p[k]):
+            if p[position] * (len(p) - len(rejected)) > level:
                 break
-            rejected.add(place)
+            rejected.add(position)
         assert {k for k in range(len(p)) if adjusted[k] <= level} == rejected
 
 

@@ -68,9 +68,9 @@ def test_both_readings_are_those_of_an_own_computation(seed: int) -> None:
             assert one.win_rate_tied == named(readings["tied"])[names[k]].win_rate_tied
         for rule, field in (("all", "win_rate"), ("tied", "win_rate_tied")):
             rates = {names[k]: getattr(named(readings["all"])[names[k]], field) for k in same}
-            places = {name: named(readings[rule])[name].place for name in rates}  # type: ignore[index]
+            ranks = {name: named(readings[rule])[name].rank for name in rates}  # type: ignore[index]
             for one, other in ((x, y) for x in rates for y in rates if rates[x] > rates[y]):
-                assert places[one] < places[other]
+                assert ranks[one] < ranks[other]
 
 
 def worst_of_all() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -92,12 +92,12 @@ def test_a_leader_that_is_not_tied_turns_the_order_of_those_behind_it() -> None:
     plan = RankingPlan(draws=3000, correction="none", ties="all", leave_out=True)
     found = rank_buckets(right, ["star", "steady", "peaky"], video, bucket, list("pqr"), plan)
     (order,) = found.tie_orders
-    assert order.place == 2
+    assert order.rank == 2
     assert order.all == (("steady",), ("peaky",))
     assert order.tied == (("peaky",), ("steady",))
     assert order.head_to_head == order.tied
     assert order.differs
-    assert [(one.name, one.place) for one in found.systems] == [("star", 1), ("steady", 2), ("peaky", 3)]
+    assert [(one.name, one.rank) for one in found.systems] == [("star", 1), ("steady", 2), ("peaky", 3)]
     tied = rank_buckets(
         right,
         ["star", "steady", "peaky"],
@@ -106,7 +106,7 @@ def test_a_leader_that_is_not_tied_turns_the_order_of_those_behind_it() -> None:
         list("pqr"),
         RankingPlan(draws=3000, correction="none", ties="tied"),
     )
-    assert [(one.name, one.place) for one in tied.systems] == [("star", 1), ("peaky", 2), ("steady", 3)]
+    assert [(one.name, one.rank) for one in tied.systems] == [("star", 1), ("peaky", 2), ("steady", 3)]
     assert named(found)["star"].win_rate_tied is named(found)["star"].head_to_head is None
     # without the leader, all others are the tied: peaky is first, where the board says steady
     (without,) = [one for one in found.removals if one.name == "star"]
@@ -132,8 +132,8 @@ def test_the_ranking_without_a_system_is_that_of_the_others() -> None:
                 )
                 if any(one.tie_broken for one in others.systems):
                     continue  # other samples may break a tie otherwise
-                assert removal.first == tuple(one.name for one in others.systems if one.place == 1)
-                assert set(removal.top) == {one.name for one in others.systems if one.place <= 3}
+                assert removal.first == tuple(one.name for one in others.systems if one.rank == 1)
+                assert set(removal.top) == {one.name for one in others.systems if one.rank <= 3}
 
 
 def test_neither_names_nor_the_order_of_systems_matter() -> None:
@@ -144,8 +144,8 @@ def test_neither_names_nor_the_order_of_systems_matter() -> None:
     renamed = dict(zip("abcd", "zyxw", strict=True))
     for one in found.systems:
         same = named(other)[renamed[one.name]]
-        assert (one.place, one.win_rate, one.win_rate_tied, one.head_to_head) == (
-            same.place,
+        assert (one.rank, one.win_rate, one.win_rate_tied, one.head_to_head) == (
+            same.rank,
             same.win_rate,
             same.win_rate_tied,
             same.head_to_head,
@@ -176,7 +176,7 @@ def test_near_copies_cost_the_first_place_and_head_to_head_does_not() -> None:
     lost = kept = told = 0
     for seed in range(boards):
         _, found = near_copies(seed)
-        first = [one.name for one in found.systems if one.place == 1]
+        first = [one.name for one in found.systems if one.rank == 1]
         lost += first == ["B"]
         pairwise = {one.name: one.head_to_head for one in found.systems}
         if pairwise["A"] is not None and pairwise["B"] is not None:

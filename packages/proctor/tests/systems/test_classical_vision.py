@@ -234,8 +234,8 @@ def test_the_looks_are_those_of_the_simulators_classes() -> None:
 # Tracking, by hand: 10 pictures a second, aspect 1
 
 
-def path(name: str, places: dict[float, tuple[float, float]]) -> dict[float, Detection]:
-    return {t: Detection(name, x, y, 0.01, (x - 0.05, y - 0.05, x + 0.05, y + 0.05)) for t, (x, y) in places.items()}
+def path(name: str, locations: dict[float, tuple[float, float]]) -> dict[float, Detection]:
+    return {t: Detection(name, x, y, 0.01, (x - 0.05, y - 0.05, x + 0.05, y + 0.05)) for t, (x, y) in locations.items()}
 
 
 def story_of(*paths: dict[float, Detection], until: float = 5.0) -> list[tuple[str, float, float, bool, bool, bool]]:

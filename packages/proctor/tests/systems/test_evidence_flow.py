@@ -69,7 +69,7 @@ def swapped(seed: int) -> Callable[[list[str]], list[str]]:
 
 @pytest.mark.parametrize("name", METHOD)
 def test_with_a_good_model_every_order_is_right(instances: Instances, name: str) -> None:
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method(name, instances, server)
     assert instances.right(answers) == 1.0
     for item, answer in zip(instances.items, answers, strict=True):
@@ -86,7 +86,7 @@ def test_with_a_good_model_every_order_is_right(instances: Instances, name: str)
 
 
 def test_only_neighbours_of_the_draft_are_compared_where_that_is_asked_for(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method("evidence-flow-m", instances, server, pairs="draft")
     assert instances.right(answers) == 1.0
     for item, answer in zip(instances.items, answers, strict=True):
@@ -99,9 +99,9 @@ def test_only_neighbours_of_the_draft_are_compared_where_that_is_asked_for(insta
 
 
 def test_rules_mend_what_a_mediocre_model_gets_wrong(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, order=swapped(1))) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, order=swapped(1))) as server:
         led = run_method("evidence-flow-m", instances, server)
-    with FaultyServer(KeyFrameModel(instances.places, order=swapped(1))) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, order=swapped(1))) as server:
         ruled = run_method("evidence-flow-r", instances, server)
     assert instances.right(led) < 0.8 < instances.right(ruled) == 1.0
     corrected = [answer for answer in ruled if answer.extra["correction"]["moved"]]  # type: ignore[index,call-overload]
@@ -116,7 +116,7 @@ def test_rules_mend_what_a_mediocre_model_gets_wrong(instances: Instances) -> No
 
 
 def test_without_certainty_nothing_is_corrected(instances: Instances) -> None:
-    model = KeyFrameModel(instances.places, order=lambda order: order[::-1], certain=False, step=lambda _: None)
+    model = KeyFrameModel(instances.positions, order=lambda order: order[::-1], certain=False, step=lambda _: None)
     with FaultyServer(model) as server:
         answers = run_method("evidence-flow-r", instances, server)
     assert instances.right(answers) == 0.0
@@ -126,12 +126,12 @@ def test_without_certainty_nothing_is_corrected(instances: Instances) -> None:
 
 
 def test_the_overview_chooses_the_procedure_where_the_question_names_none(unnamed: Instances) -> None:
-    with FaultyServer(KeyFrameModel(unnamed.places)) as server:
+    with FaultyServer(KeyFrameModel(unnamed.positions)) as server:
         answers = run_method("evidence-flow-r", unnamed, server)
     assert unnamed.right(answers) == 1.0
     assert {answer.extra["evidence"]["procedure"] for answer in answers} == {"cpr"}  # type: ignore[index,call-overload]
     assert "aed (the use of an automated external defibrillator):" in server.requests[0].text
-    other = KeyFrameModel(unnamed.places, reply={"OverviewReply": {"summary": "a tea party", "procedure": "tea"}})
+    other = KeyFrameModel(unnamed.positions, reply={"OverviewReply": {"summary": "a tea party", "procedure": "tea"}})
     with FaultyServer(other) as server:
         answers = run_method("evidence-flow-r", unnamed, server)
     assert unnamed.right(answers) == 1.0  # by the pairs
@@ -142,7 +142,7 @@ def test_the_overview_chooses_the_procedure_where_the_question_names_none(unname
 
 def test_without_pictures_the_question_alone_is_put_to_the_model(instances: Instances) -> None:
     blind = {"OrderReply": {"rationale": "a guess", "order": ["A", "B", "C", "D"]}}
-    with FaultyServer(KeyFrameModel(instances.places, reply=blind)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, reply=blind)) as server:
         answers = run_method("evidence-flow-r", instances, server, condition="text-only")
     assert {(answer.extra["calls"], answer.extra["images"]) for answer in answers} == {(1, 0)}
     assert "shown above" not in server.requests[0].text
@@ -151,7 +151,7 @@ def test_without_pictures_the_question_alone_is_put_to_the_model(instances: Inst
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     made = made_instances(tmp_path, videos=2, frames=(4,))
-    with FaultyServer(KeyFrameModel(made.places)) as server:
+    with FaultyServer(KeyFrameModel(made.positions)) as server:
         done = proctor(
             *("run", "clinicalskillqa", "--data", tmp_path / "task", "--store", tmp_path / "runs.db"),
             *("--system", "evidence-flow-r", "--model", "openai:m", "--base-url", server.url),
@@ -183,7 +183,7 @@ BROKEN: dict[str, tuple[Any, Status, Any]] = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_every_broken_order_has_a_status(instances: Instances, case: str) -> None:
     reply, status, parsed = BROKEN[case]
-    with FaultyServer(KeyFrameModel(instances.places, certain=False, reply={"OrderReply": reply})) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, certain=False, reply={"OrderReply": reply})) as server:
         answer = run_method("evidence-flow-m", instances.first(4), server)[0]
     assert (answer.status, answer.parsed) == (status, parsed)
     if status is Status.ERROR:
@@ -195,7 +195,7 @@ def test_every_broken_order_has_a_status(instances: Instances, case: str) -> Non
 
 def test_the_ruled_variant_takes_each_label_at_its_first_place_and_adds_none(instances: Instances) -> None:
     reply = {"OrderReply": {"rationale": "", "order": ["X", "B", "A", "B"]}}
-    unsure = KeyFrameModel(instances.places, certain=False, step=lambda _: None, reply=reply)
+    unsure = KeyFrameModel(instances.positions, certain=False, step=lambda _: None, reply=reply)
     with FaultyServer(unsure) as server:
         answer = run_method("evidence-flow-r", instances.first(4), server)[0]
     assert answer.parsed == ["B", "A"]
@@ -205,7 +205,7 @@ def test_the_ruled_variant_takes_each_label_at_its_first_place_and_adds_none(ins
 
 @pytest.mark.parametrize("form", ["OverviewReply", "FrameReply", "PairReply"])
 def test_evidence_that_the_model_leaves_out_stays_missing(instances: Instances, form: str) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, reply={form: {}})) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, reply={form: {}})) as server:
         answer = run_method("evidence-flow-r", instances.first(4), server)[0]
     assert answer.status is Status.ANSWERED
     told: Any = answer.extra["evidence"]
@@ -219,7 +219,7 @@ def test_evidence_that_the_model_leaves_out_stays_missing(instances: Instances, 
 
 @pytest.mark.parametrize("form", ["OverviewReply", "FrameReply", "PairReply", "OrderReply"])
 def test_prose_instead_of_evidence_fails_for_good(instances: Instances, form: str) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, reply={form: lambda _: PROSE})) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, reply={form: lambda _: PROSE})) as server:
         answer = run_method("evidence-flow-m", instances.first(4), server)[0]
     assert (answer.status, answer.parsed, answer.text) == (Status.ERROR, None, "")
     assert answer.reason.startswith("openai:m: no readable reply in 3 tries")
@@ -228,7 +228,7 @@ def test_prose_instead_of_evidence_fails_for_good(instances: Instances, form: st
 @pytest.mark.parametrize("call", [0, 1, 6, 11])
 def test_a_refusal_at_any_call_is_a_refusal(instances: Instances, call: int) -> None:
     script = [*[None] * call, Fault.CONTENT_FILTER]
-    with FaultyServer(KeyFrameModel(instances.places), script=script) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=script) as server:
         answer = run_method("evidence-flow-m", instances.first(4), server)[0]
     assert (answer.status, answer.text) == (Status.REFUSED, "")
     assert server.count == call + 1
@@ -236,10 +236,10 @@ def test_a_refusal_at_any_call_is_a_refusal(instances: Instances, call: int) -> 
 
 def test_faults_on_the_way_change_no_answer(instances: Instances) -> None:
     some = [Fault.SERVER_ERROR, None, Fault.TRUNCATED_JSON, Fault.EMPTY_CONTENT, None, Fault.RESET]
-    with FaultyServer(KeyFrameModel(instances.places), script=some) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=some) as server:
         answers = run_method("evidence-flow-r", instances, server)
     assert instances.right(answers) == 1.0
-    with FaultyServer(KeyFrameModel(instances.places), faults=1.0, kinds=[Fault.UNAVAILABLE]) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), faults=1.0, kinds=[Fault.UNAVAILABLE]) as server:
         answers = run_method("evidence-flow-r", instances, server)
     assert {answer.status for answer in answers} == {Status.FAILED}
 
@@ -267,7 +267,7 @@ def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(
         lambda _: "null",
         lambda _: '{"order": "", "seen": "\\u0000\\ud83d", "step": "compress", "true_facts": ["no_such"]}',
     ]
-    model = KeyFrameModel(instances.places)
+    model = KeyFrameModel(instances.positions)
 
     def reply(request: Request) -> str:
         return ways[int(draw.integers(len(ways)))](model(request))
@@ -336,8 +336,8 @@ def test_the_prompts_are_frozen(shown: str) -> None:
     )
 
     frames = [] if shown == "nothing" else [Frame(b"picture " + label.encode(), None, label) for label in "AB"]
-    places = {sent_digest(frame.jpeg): place for place, frame in enumerate(frames)}
-    model = KeyFrameModel(places, reply={} if frames else {"OrderReply": {"rationale": "", "order": list("ABC")}})
+    positions = {sent_digest(frame.jpeg): position for position, frame in enumerate(frames)}
+    model = KeyFrameModel(positions, reply={} if frames else {"OrderReply": {"rationale": "", "order": list("ABC")}})
 
     async def run(url: str) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=url))
@@ -441,9 +441,9 @@ def test_the_corrected_order_breaks_the_least_and_is_the_nearest(
     known = [Constraint(a, b, "pair", "") for a, b in dict.fromkeys(pairs) if a != b]
 
     def cost(one: tuple[str, ...]) -> tuple[int, int]:
-        place = {label: number for number, label in enumerate(one)}
-        broken = sum(place[rule.earlier] > place[rule.later] for rule in known)
-        return broken, sum(place[a] > place[b] for k, a in enumerate(order) for b in order[k + 1 :])
+        position = {label: number for number, label in enumerate(one)}
+        broken = sum(position[rule.earlier] > position[rule.later] for rule in known)
+        return broken, sum(position[a] > position[b] for k, a in enumerate(order) for b in order[k + 1 :])
 
     found = correct(order, known)
     assert cost(found.order) == min(cost(one) for one in permutations("ABCDE"))
@@ -463,8 +463,8 @@ def simulated(wrong: float, trials: int = 250) -> tuple[float, float]:
             at = int(draw.integers(5))
             own[at], own[at + 1] = own[at + 1], own[at]
         frames = {}
-        for place, label in enumerate(truth):
-            step = STEPS[place] if draw.random() >= wrong else STEPS[int(draw.integers(6))]
+        for position, label in enumerate(truth):
+            step = STEPS[position] if draw.random() >= wrong else STEPS[int(draw.integers(6))]
             frames[label] = note(step, certain=bool(draw.random() < 0.6))
         pairs = [
             PairEvidence(a, b, "", b if draw.random() < wrong else a, bool(draw.random() < 0.6))

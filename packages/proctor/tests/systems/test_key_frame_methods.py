@@ -135,7 +135,7 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
 def test_demonstrations_stand_before_the_question(instances: Instances, tmp_path: Path) -> None:
     file = solved(tmp_path / "d", ["d1", "d2", "d3"])
     one = only(instances, 4)
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answer = run_method(NAME, one, server, demonstrations=str(file), rename="none")[0]
         named = run_method(NAME, one, server, demonstrations=str(file), shots=3)[0]
     with FaultyServer(json.dumps({"rationale": "", "order": list("ABCD")})) as blind:
@@ -167,7 +167,7 @@ def test_the_item_that_is_asked_is_never_shown_solved(instances: Instances, tmp_
     frames = asyncio.run(view(item, "video", one.library).frames())
     with Image.open(io.BytesIO(frames[2].jpeg)) as opened:
         opened.convert("RGB").resize((200, 112)).save(tmp_path / "d" / "d1B.png")
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answer = run_method(NAME, one, server, demonstrations=str(file))[0]
     assert answer.extra["demonstrations"] == ["d2"]
     assert answer.extra["passed_over"] == {"d1": "its picture B is one of the item's", item.id: "it is the item"}

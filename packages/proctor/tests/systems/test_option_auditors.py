@@ -28,14 +28,14 @@ def items(count: int = 24, options: int = 4) -> list[Item]:
     found = []
     for number in range(count):
         texts = [f"because of shadow {number}", *(f"for view {number} of {other}" for other in range(options - 1))]
-        order = [int(place) for place in generator(0, "auditors", str(number)).permutation(options)]
+        order = [int(position) for position in generator(0, "auditors", str(number)).permutation(options)]
         found.append(
             Item(
                 id=f"q{number}",
                 group=f"v{number // 2}",
                 question=f"{QUESTION} {number}?",
                 answer=ChoiceFormat(),
-                options=tuple(texts[place] for place in order),
+                options=tuple(texts[position] for position in order),
                 reference=Reference(answer="ABCD"[order.index(0)]),
             )
         )

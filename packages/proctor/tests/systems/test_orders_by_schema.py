@@ -130,8 +130,8 @@ def test_the_rationale_stands_where_the_prompt_names_it() -> None:
     assert asks_for_rationale(instruction, instruction) == ""
     german = "Größe, Größe und größere Größe: " * 20  # "ß" is two letters in "SS"
     assert asks_for_rationale(f"{german} Give your rationale. {instruction}", instruction) == "first"
-    for place, names in (("first", ["rationale", "order"]), ("last", ["order", "rationale"]), ("", ["order"])):
-        assert [*order_form(LABELS, place).model_json_schema()["properties"]] == names
+    for position, names in (("first", ["rationale", "order"]), ("last", ["order", "rationale"]), ("", ["order"])):
+        assert [*order_form(LABELS, position).model_json_schema()["properties"]] == names
 
 
 def test_other_formats_are_asked_as_before() -> None:
@@ -326,13 +326,13 @@ def test_what_the_rationale_says_is_no_correction() -> None:
         assert "corrected" not in only_answer(server.url).extra
 
 
-@pytest.mark.parametrize("place", [*range(2, len(GOOD), 3), len(GOOD) - 1])
-def test_a_reply_that_is_cut_off_is_the_models_and_asked_once(place: int) -> None:
-    with FaultyServer(lambda _: Cut(GOOD[:place])) as server:
+@pytest.mark.parametrize("position", [*range(2, len(GOOD), 3), len(GOOD) - 1])
+def test_a_reply_that_is_cut_off_is_the_models_and_asked_once(position: int) -> None:
+    with FaultyServer(lambda _: Cut(GOOD[:position])) as server:
         got = only_answer(server.url)
-    assert (server.count, got.text, got.extra["cut_off"]) == (1, GOOD[:place], True)
+    assert (server.count, got.text, got.extra["cut_off"]) == (1, GOOD[:position], True)
     assert WHY.startswith(str(got.extra["rationale"]))
-    whole = place > GOOD.index('"C')
+    whole = position > GOOD.index('"C')
     try:
         assert value(got) == ORDER[: len(value(got))]
         assert (len(value(got)) == 4) == whole

@@ -40,19 +40,19 @@ KEEP = {"problems": [], "revise": False}
 def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
     """With the place in time of every picture as it is sent, details and all."""
     made = made_instances(tmp_path_factory.mktemp("instances"))
-    places = dict(made.places)
+    positions = dict(made.positions)
     for item in made.items:
         frames = asyncio.run(view(item, "video", made.library).frames())
         for frame, look in zip(frames, sent_pictures(frames, [None] * len(frames), {}), strict=True):
-            place = made.places[hashlib.sha256(frame.jpeg).hexdigest()]
-            places[hashlib.sha256(look.frame.jpeg).hexdigest()] = place
-    return Instances(made.benchmark, made.library, places)
+            position = made.positions[hashlib.sha256(frame.jpeg).hexdigest()]
+            positions[hashlib.sha256(look.frame.jpeg).hexdigest()] = position
+    return Instances(made.benchmark, made.library, positions)
 
 
 def one_of(instances: Instances, frames: int = 4) -> Instances:
     item = next(item for item in instances.items if item.tags["frames"] == frames)
     benchmark = type(instances.benchmark)(**{**vars(instances.benchmark), "items": (item,)})
-    return Instances(benchmark, instances.library, instances.places)
+    return Instances(benchmark, instances.library, instances.positions)
 
 
 def keys(instances: Instances) -> list[Any]:
@@ -75,7 +75,7 @@ class Model:
             ((_, digest),) = asked.pictures
             if self.description is not None:
                 return self._said(self.description, None)
-            moment = self.instances.places[digest]
+            moment = self.instances.positions[digest]
             return json.dumps({"action": f"moment {moment} is shown", "devices": "a bag"})
         assert asked.pictures == ()
         moments = re.findall(r"Picture (\w)\n- doing: moment (\d)", request.text)
@@ -479,6 +479,6 @@ def test_the_prompts_are_frozen() -> None:
 
     with FaultyServer(lambda request: json.dumps(replies[sent(request).form])) as server:
         asyncio.run(run(server.url))
-    for place, name in ((0, "perceive"), (2, "plan"), (3, "check")):
-        text = "\n---\n".join(server.requests[place].texts)
+    for position, name in ((0, "perceive"), (2, "plan"), (3, "check")):
+        text = "\n---\n".join(server.requests[position].texts)
         assert_frozen(f"{text}\n", SNAPSHOTS / f"perceive_and_plan_{name}.txt")

@@ -45,7 +45,7 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
 def test_with_a_good_model_every_order_is_right_in_one_call(
     instances: Instances, formulation: str, rename: str
 ) -> None:
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answers = run_method(NAME, instances, server, formulation=formulation, rename=rename)
     assert [answer.parsed for answer in answers] == keys(instances)
     assert server.count == len(answers)
@@ -60,7 +60,7 @@ def test_with_a_good_model_every_order_is_right_in_one_call(
 
 
 def test_a_mediocre_model_is_reported_as_it_is(instances: Instances) -> None:
-    turned = AskedModel(instances.places, order=lambda order: [order[1], order[0], *order[2:]])
+    turned = AskedModel(instances.positions, order=lambda order: [order[1], order[0], *order[2:]])
     with FaultyServer(turned) as server:
         answers = run_method(NAME, instances, server)
     for key, answer in zip(keys(instances), answers, strict=True):
@@ -70,7 +70,7 @@ def test_a_mediocre_model_is_reported_as_it_is(instances: Instances) -> None:
 
 def test_names_leave_no_label_in_the_request(instances: Instances) -> None:
     one = only(instances, 6)
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answer = run_method(NAME, one, server)[0]
         again = run_method(NAME, one, server)[0]
     names: Any = answer.extra["names"]
@@ -219,7 +219,7 @@ def test_sentences_from_pose_stand_in_the_prompt(instances: Instances, tmp_path:
     one = only(instances, 4)
     item = one.items[0].id
     file = keypoints(tmp_path / "k.json", item)
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answer = run_method(NAME, one, server, pose=str(file), device="0.9,0.1,0.05,0.05")[0]
         blind = run_method(NAME, one, server, pose=str(file), condition="shuffled")[0]
     assert answer.parsed == keys(one)[0]
@@ -240,7 +240,7 @@ def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -
     """The paper compares partial and full predicates."""
     one = only(instances, 4)
     file = keypoints(tmp_path / "k.json", one.items[0].id)
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answer = run_method(NAME, one, server, pose=str(file), predicates="kneeling, leaning_over")[0]
     said: Any = answer.extra["pose"]
     assert "kneel" in said["A"]
@@ -253,7 +253,7 @@ def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -
 
 def test_pictures_may_stand_in_a_drawn_order(instances: Instances) -> None:
     """Drawn by seed and item, and told apart by their names alone: the answer is in labels again."""
-    with FaultyServer(AskedModel(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.positions)) as server:
         answers = run_method(NAME, instances, server, pictures="random", rename="none")
         again = run_method(NAME, instances, server, pictures="random", rename="none")
     assert [answer.parsed for answer in answers] == keys(instances) == [one.parsed for one in again]

@@ -112,7 +112,7 @@ def test_ten_are_exact_at_the_cost_of_their_subsets_and_more_are_still_a_path() 
     line = np.abs(np.subtract.outer(np.arange(16.0), np.arange(16.0)))
     mixed = generator(0, "mixed").permutation(16)
     found = shortest_path(line[np.ix_(mixed, mixed)])
-    assert [int(mixed[place]) for place in found] in (list(range(16)), list(range(16))[::-1])
+    assert [int(mixed[position]) for position in found] in (list(range(16)), list(range(16))[::-1])
 
 
 def ground(shift: int, bright: int = 0, size: tuple[int, int] = (160, 90)) -> bytes:

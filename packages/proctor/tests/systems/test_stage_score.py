@@ -45,7 +45,7 @@ def renamed(instances: Instances) -> Instances:
 
 
 def test_with_a_good_model_every_order_is_right(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method("stage-score", instances, server)
     assert instances.right(answers) == 1.0
     for item, answer in zip(instances.items, answers, strict=True):
@@ -61,7 +61,7 @@ def test_with_a_good_model_every_order_is_right(instances: Instances) -> None:
 
 def test_one_call_more_where_the_question_names_no_procedure(instances: Instances) -> None:
     unnamed = renamed(instances)
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method("stage-score", unnamed, server)
         scenario = run_method("stage-score", unnamed, server, scenario="cpr")
     assert unnamed.right(answers) == unnamed.right(scenario) == 1.0
@@ -69,7 +69,7 @@ def test_one_call_more_where_the_question_names_no_procedure(instances: Instance
         n = int(str(item.tags["frames"]))
         assert (answer.extra["calls"], answer.extra["images"]) == (n + 1, 2 * n)
         assert (told.extra["calls"], told.extra["images"]) == (n, n)
-    other = KeyFrameModel(instances.places, reply={"ProcedureReply": {"procedure": "other"}})
+    other = KeyFrameModel(instances.positions, reply={"ProcedureReply": {"procedure": "other"}})
     with FaultyServer(other) as server:
         answer = run_method("stage-score", unnamed.first(4), server)[0]
     assert (answer.status, answer.extra["calls"], answer.extra["fallback"]) == (Status.ANSWERED, 1, NO_FACTS)
@@ -80,7 +80,9 @@ def test_one_call_more_where_the_question_names_no_procedure(instances: Instance
 
 def test_a_mediocre_model_gives_ties_and_loans_that_are_told(instances: Instances) -> None:
     # It can't tell neighbouring steps apart, and does not know what the last frame shows.
-    blurred = KeyFrameModel(instances.places, step=lambda place: None if place == 5 else STEPS[place // 2 * 2])
+    blurred = KeyFrameModel(
+        instances.positions, step=lambda location: None if location == 5 else STEPS[location // 2 * 2]
+    )
     with FaultyServer(blurred) as server:
         answers = run_method("stage-score", instances, server)
     assert 0 < instances.right(answers) < 1
@@ -102,13 +104,13 @@ def run_again(model: KeyFrameModel, instances: Instances) -> list[Any]:
 def test_where_the_model_sees_nothing_all_frames_are_tied(instances: Instances, nothing: dict[str, Any]) -> None:
     """The paper's system always gave a complete order; the answer says that this one rests on looks alone."""
     one = instances.first(4)
-    with FaultyServer(KeyFrameModel(instances.places, reply={"StageReply": nothing})) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, reply={"StageReply": nothing})) as server:
         answer = run_method("stage-score", one, server)[0]
         none = run_method("stage-score", one, server, unseen="none")[0]
     assert answer.status is Status.ANSWERED
     frames = asyncio.run(view(one.items[0], "video", one.library).frames())
     along = first_component(appearance([frame.jpeg for frame in frames]))
-    by_looks = [frames[int(place)].label for place in np.argsort(along)]
+    by_looks = [frames[int(position)].label for position in np.argsort(along)]
     assert answer.parsed in (by_looks, by_looks[::-1])
     assert isinstance(answer.parsed, list)
     assert sorted(map(str, answer.parsed)) == [*"ABCD"]
@@ -121,7 +123,7 @@ def test_where_the_model_sees_nothing_all_frames_are_tied(instances: Instances, 
 
 
 def test_without_pictures_nothing_is_asked(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method("stage-score", instances, server, condition="text-only")
     assert server.count == 0
     assert {(answer.status, answer.parsed) for answer in answers} == {(Status.ANSWERED, None)}
@@ -136,14 +138,14 @@ def test_without_pictures_nothing_is_asked(instances: Instances) -> None:
     ],
 )
 def test_faults_and_refusals(instances: Instances, script: list[Fault | None], status: Status) -> None:
-    with FaultyServer(KeyFrameModel(instances.places), script=script) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=script) as server:
         answer = run_method("stage-score", instances.first(4), server)[0]
     assert answer.status is status
 
 
 @pytest.mark.parametrize("said", ["I see a rescuer.", '{"true_facts": "hands_on_chest"}', "[]", "null"])
 def test_replies_of_another_form_fail_for_good(instances: Instances, said: str) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, reply={"StageReply": lambda _: said})) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, reply={"StageReply": lambda _: said})) as server:
         answer = run_method("stage-score", instances.first(4), server)[0]
     assert (answer.status, server.count) == (Status.ERROR, 3)
     assert answer.reason.startswith("openai:m: no readable reply in 3 tries")
@@ -248,7 +250,7 @@ def test_an_encoder_by_path_sees_pictures_and_words(tmp_path: Path, instances: I
     assert np.abs(found[0, :8] - found[1, :8]).max() > 1e-4
     assert np.allclose(found[1, :8], found[2, :8], atol=1e-6)
     assert np.abs(found[1, 8:] - found[2, 8:]).max() > 1e-4
-    same = KeyFrameModel(instances.places, step=lambda _: "compress")
+    same = KeyFrameModel(instances.positions, step=lambda _: "compress")
     with FaultyServer(same) as server:
         answer = run_method("stage-score", instances.first(4), server, encoder=encoder.where)[0]
     ties: Any = answer.extra["ties"]
@@ -287,7 +289,7 @@ def test_settings_and_options() -> None:
 
 
 def test_the_prompts_are_frozen(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         run_method("stage-score", renamed(instances).first(4), server)
     texts: dict[str, str] = {}
     for request in server.requests:

@@ -17,8 +17,8 @@ from tests.support.stills import Shown, picture
 BOX = (0.0, 0.0, 0.1, 0.1)
 
 
-def seen(*places: tuple[str, float, float]) -> SeenPicture:
-    return SeenPicture(tuple(Detection(name, x, y, 0.01, BOX) for name, x, y in places), False, 1.0)
+def seen(*positions: tuple[str, float, float]) -> SeenPicture:
+    return SeenPicture(tuple(Detection(name, x, y, 0.01, BOX) for name, x, y in positions), False, 1.0)
 
 
 def test_how_far_objects_move_by_hand() -> None:
@@ -42,7 +42,7 @@ def test_pictures_follow_what_moves_and_begin_with_fewer_objects(mixed: list[int
     ]
     order = in_order([seen(*steps[step]) for step in mixed])
     assert order is not None
-    assert [mixed[place] for place in order] == [0, 1, 2, 3]
+    assert [mixed[position] for position in order] == [0, 1, 2, 3]
 
 
 def test_pictures_without_objects_say_nothing() -> None:

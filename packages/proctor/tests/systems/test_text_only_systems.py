@@ -110,8 +110,8 @@ def test_every_percentage_is_read_back(value: float) -> None:
 def test_every_system_answers_every_format_in_its_words(build: type[System]) -> None:
     system = build()
     items = [
-        make(form, value, name=f"{place}-{group}", group=group, options=options)
-        for place, (form, value, options) in enumerate(FORMATS)
+        make(form, value, name=f"{position}-{group}", group=group, options=options)
+        for position, (form, value, options) in enumerate(FORMATS)
         for group in ("v1", "v2")
     ]
     if isinstance(system, NeedsReferences):
@@ -195,7 +195,7 @@ def test_majority_takes_the_best_constant_of_each_format() -> None:
     ]
     system = Majority()
     system.learn(items)
-    assert [ask(system, items[place]).parsed for place in (0, 4, 7)] == ["D", "B", 3]
+    assert [ask(system, items[position]).parsed for position in (0, 4, 7)] == ["D", "B", 3]
     shuffled = Majority()
     shuffled.learn(items[::-1])
     assert [ask(shuffled, item).parsed for item in items] == [ask(system, item).parsed for item in items]

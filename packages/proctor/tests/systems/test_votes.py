@@ -37,7 +37,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 @pytest.mark.parametrize("samples", [1, 2])
 def test_with_a_good_model_every_order_is_right(instances: Instances, samples: int) -> None:
     some = instances if samples == 1 else instances.first(6)
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method("pairwise-vote", some, server, samples=samples)
     assert some.right(answers) == 1.0
     for item, answer in zip(some.items, answers, strict=True):
@@ -55,7 +55,7 @@ def test_with_a_good_model_every_order_is_right(instances: Instances, samples: i
 
 def test_pictures_go_by_numbers_and_both_ways_round(instances: Instances) -> None:
     one = instances.first(4)
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         run_method("pairwise-vote", one, server, samples=1)
     shown = [sent(request).pictures for request in server.requests]
     assert {tuple(label for label, _ in pair) for pair in shown} == {("1", "2")}
@@ -72,7 +72,7 @@ def noisy(seed: int, share: float) -> Callable[[str, str], str]:
 def test_many_votes_make_good_for_a_mediocre_model(instances: Instances) -> None:
     scores = []
     for samples in (1, 6):
-        with FaultyServer(KeyFrameModel(instances.places, earlier=noisy(3, 0.3))) as server:
+        with FaultyServer(KeyFrameModel(instances.positions, earlier=noisy(3, 0.3))) as server:
             answers = run_method("pairwise-vote", instances, server, samples=samples)
         scores.append(instances.right(answers))
         agreements = [float(str(answer.extra["agreement"])) for answer in answers]
@@ -81,7 +81,7 @@ def test_many_votes_make_good_for_a_mediocre_model(instances: Instances) -> None
 
 
 def test_a_model_that_always_takes_the_first_is_found_out(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, earlier=lambda *_: "1")) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, earlier=lambda *_: "1")) as server:
         answer = run_method("pairwise-vote", instances.first(4), server)[0]
     voting: Any = answer.extra["voting"]
     assert (voting["first_shown_share"], voting["pairs_decided_both_ways"], voting["pairs_decided_alike"]) == (
@@ -95,7 +95,7 @@ def test_a_model_that_always_takes_the_first_is_found_out(instances: Instances) 
 
 @pytest.mark.parametrize("said", ["unclear", "A", "", "both", "3"])
 def test_no_vote_is_no_order(instances: Instances, said: str) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, earlier=lambda *_: said)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, earlier=lambda *_: said)) as server:
         answer = run_method("pairwise-vote", instances.first(4), server)[0]
     assert (answer.status, answer.parsed, answer.extra["agreement"]) == (Status.ANSWERED, None, None)
     assert answer.problem.startswith("expected the labels A, B, C, D in an order")
@@ -104,7 +104,7 @@ def test_no_vote_is_no_order(instances: Instances, said: str) -> None:
 
 
 def test_without_pictures_nothing_is_asked(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answers = run_method("pairwise-vote", instances, server, condition="text-only")
     assert server.count == 0
     assert {answer.parsed for answer in answers} == {None}
@@ -119,7 +119,7 @@ def test_without_pictures_nothing_is_asked(instances: Instances) -> None:
     ],
 )
 def test_faults_and_refusals(instances: Instances, script: list[Any], status: Status, count: int) -> None:
-    with FaultyServer(KeyFrameModel(instances.places), script=script) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=script) as server:
         answer = run_method("pairwise-vote", instances.first(4), server, samples=1)[0]
     assert (answer.status, server.count) == (status, count)
 
@@ -186,7 +186,7 @@ def test_settings_and_options() -> None:
 def test_the_prompt_is_frozen(instances: Instances, named: bool) -> None:
     item = instances.first(4).items[0]
     asked = item if named else item.model_copy(update={"question": "In which order?"})
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         run_method("pairwise-vote", instances.only(asked), server, samples=1)
     frozen = "\n-----\n".join(server.requests[0].texts) + "\n"
     assert_frozen(frozen, SNAPSHOTS / f"pairwise_vote_{'named' if named else 'unnamed'}.txt")
@@ -209,7 +209,7 @@ def swapped(seed: int, share: float) -> Callable[[list[str]], list[str]]:
 
 
 def test_samples_of_a_mediocre_model_agree_on_the_right_order(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places, order=swapped(2, 0.7))) as server:
+    with FaultyServer(KeyFrameModel(instances.positions, order=swapped(2, 0.7))) as server:
         answers = run_method("consensus", instances, server, samples=15)
     alone = [
         [member["order"] for member in answer.extra["members"]]  # type: ignore[union-attr, index, call-overload]
@@ -228,7 +228,10 @@ def test_samples_of_a_mediocre_model_agree_on_the_right_order(instances: Instanc
 
 
 def test_several_models_vote_together(instances: Instances) -> None:
-    good, bad = (KeyFrameModel(instances.places), KeyFrameModel(instances.places, order=lambda order: order[::-1]))
+    good, bad = (
+        KeyFrameModel(instances.positions),
+        KeyFrameModel(instances.positions, order=lambda order: order[::-1]),
+    )
     with FaultyServer(lambda request: (bad if request.model == "m2" else good)(request)) as server:
         models = ("openai:m1", "openai:m2", "openai:m3")
         answers = run_method("consensus", instances, server, models=models)
@@ -240,7 +243,7 @@ def test_several_models_vote_together(instances: Instances) -> None:
 def test_methods_and_systems_vote_together(instances: Instances) -> None:
     one = instances.first(4)
     own: dict[str, Any] = {"pairwise-vote.samples": 1, "evidence-flow-m.pairs": "draft"}
-    with FaultyServer(KeyFrameModel(instances.places)) as server:
+    with FaultyServer(KeyFrameModel(instances.positions)) as server:
         answer = run_method("consensus", one, server, over="pairwise-vote,evidence-flow-m,seriation", **own)[0]
     assert one.right([answer]) == 1.0
     members: Any = answer.extra["members"]
@@ -257,27 +260,27 @@ def test_methods_and_systems_vote_together(instances: Instances) -> None:
 
 def test_a_refusal_of_one_is_told_and_of_all_is_a_refusal(instances: Instances) -> None:
     one = instances.first(4)
-    with FaultyServer(KeyFrameModel(instances.places), script=[None, Fault.CONTENT_FILTER]) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=[None, Fault.CONTENT_FILTER]) as server:
         answer = run_method("consensus", one, server, samples=3)[0]
     members: Any = answer.extra["members"]
     assert one.right([answer]) == 1.0
     assert answer.usage.requests == server.count == 3  # the refusal was paid for, too
     assert [bool(member["order"]) for member in members] == [True, False, True]
     assert members[1]["why"].startswith("refused: openai:m")
-    with FaultyServer(KeyFrameModel(instances.places), script=[Fault.CONTENT_FILTER] * 3) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=[Fault.CONTENT_FILTER] * 3) as server:
         answer = run_method("consensus", one, server, samples=3)[0]
     assert (answer.status, answer.text, answer.usage.requests) == (Status.REFUSED, "", 3)
     assert answer.reason.startswith("consensus: all 3 members refused: refused: openai:m")
 
 
 def test_a_fault_of_one_fails_the_answer(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places), script=[None, *[Fault.UNAVAILABLE] * 3]) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=[None, *[Fault.UNAVAILABLE] * 3]) as server:
         answer = run_method("consensus", instances.first(4), server, samples=2)[0]
     assert (answer.status, answer.text, answer.usage.requests) == (Status.FAILED, "", 1)
 
 
 def test_what_a_method_paid_before_its_error_is_counted(instances: Instances) -> None:
-    with FaultyServer(KeyFrameModel(instances.places), script=[None, None, Fault.CONTENT_FILTER]) as server:
+    with FaultyServer(KeyFrameModel(instances.positions), script=[None, None, Fault.CONTENT_FILTER]) as server:
         answer = run_method("pairwise-vote", instances.first(4), server, samples=1)[0]
     assert (answer.status, answer.usage.requests, server.count) == (Status.REFUSED, 3, 3)
 

@@ -149,7 +149,7 @@ def test_every_rule(case: tuple[str, list[Any], list[Finding]], folder: Path) ->
     found = validate_submission(file, READER.load(folder))
     assert list(found.findings) == case[2]
     assert found.errors == sum(one.severity == "error" for one in case[2])
-    assert found.wrong == len({one.place for one in case[2] if one.severity == "wrong"})
+    assert found.wrong == len({one.location for one in case[2] if one.severity == "wrong"})
 
 
 def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) -> None:
@@ -249,7 +249,7 @@ def test_where_a_latency_is_required_every_answer_without_one_is_late(folder: Pa
     file = folder / "answer.json"
     file.write_text(json.dumps([{"qID": one["qID"], "content": one["content"]} for one in GOOD]))
     found = validate_submission(file, READER.load(folder), "required")
-    assert [(one.rule, one.place, one.severity) for one in found.findings] == [
+    assert [(one.rule, one.location, one.severity) for one in found.findings] == [
         ("no-latency", name, "wrong") for name in FORMATS
     ]
     code, printed = within("validate", "focus", file, "--data", folder, "--latency", "required")
@@ -286,7 +286,7 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
         )
     )
     found = validate_submission(file, benchmark)
-    assert [(one.rule, one.place, one.severity) for one in found.findings] == [
+    assert [(one.rule, one.location, one.severity) for one in found.findings] == [
         ("format", "q1", "wrong"),
         ("too-long", "q2", "warning"),
         ("duplicate", "q2", "error"),

@@ -126,8 +126,8 @@ def test_scenarios_stand_in_the_references(videos: Path, tmp_path: Path) -> None
 def test_frames_are_spread_over_their_stretch(built: tuple[Path, Built]) -> None:
     for row in rows(built[0]):
         slot = (row["end"] - row["start"]) / len(row["times"])
-        places = [int((time - row["start"]) / slot) for time in row["times"]]
-        assert places == list(range(len(row["times"])))
+        indices = [int((time - row["start"]) / slot) for time in row["times"]]
+        assert indices == list(range(len(row["times"])))
 
 
 def test_the_same_seed_gives_the_same_files_and_another_one_others(videos: Path, tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_every_label_is_as_likely_at_every_place(built: tuple[Path, Built]) -> N
         table = np.zeros((count, count))
         for row in rows(built[0]):
             if len(row["order"]) == count:
-                for place, label in enumerate(row["order"]):
-                    table["ABCDEF".index(label), place] += 1
+                for index, label in enumerate(row["order"]):
+                    table["ABCDEF".index(label), index] += 1
         assert chisquare(table.ravel()).pvalue > 0.001
 
 

@@ -35,7 +35,7 @@ def test_letters_alone_are_a_fault(answer: str, tmp_path: Path) -> None:
 
 
 def test_all_rows_are_named_once(tmp_path: Path) -> None:
-    rows = "".join(f"Which plane?,{letter},p{place}\n" for place, letter in enumerate("ABCDABCDA"))
+    rows = "".join(f"Which plane?,{letter},p{row}\n" for row, letter in enumerate("ABCDABCDA"))
     _, faults, _ = check(tmp_path, f"question,answer,patient\n{rows}")
     assert len(faults) == 1
     assert "single letters in rows 2, 3, 4, 5, 6 …, and no columns of options" in faults[0]

@@ -46,8 +46,8 @@ def faults_of(folder: Path) -> list[str]:
 def test_files_series_frames_and_slices_by_their_paths(tmp_path: Path) -> None:
     dicom(tmp_path / "ct", GREY)  # without an extension, as scanners write them
     (tmp_path / "series").mkdir()
-    for name, place in (("x.dcm", 9), ("a.dcm", 30), ("m.dcm", -2)):
-        dicom(tmp_path / "series" / name, GREY, ImagePositionPatient=[0, 0, place], ImageOrientationPatient=AXIAL)
+    for name, row in (("x.dcm", 9), ("a.dcm", 30), ("m.dcm", -2)):
+        dicom(tmp_path / "series" / name, GREY, ImagePositionPatient=[0, 0, row], ImageOrientationPatient=AXIAL)
     frames = np.zeros((3, 8, 8), dtype=np.uint8)
     dicom(tmp_path / "us.dcm", frames, FrameTime=40)
     dicom(tmp_path / "xa.dcm", frames)
@@ -191,10 +191,10 @@ def test_nobodys_name_leaves_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_conditions_reproduction_and_frames(tmp_path: Path) -> None:
     folder = tmp_path / "q"
     (folder / "s").mkdir(parents=True)
-    for place in range(4):
-        values = np.full((8, 8), 60 * place, dtype=np.int16)
+    for index in range(4):
+        values = np.full((8, 8), 60 * index, dtype=np.int16)
         dicom(
-            folder / "s" / f"{9 - place}.dcm", values, ImagePositionPatient=[0, 0, place], ImageOrientationPatient=AXIAL
+            folder / "s" / f"{9 - index}.dcm", values, ImagePositionPatient=[0, 0, index], ImageOrientationPatient=AXIAL
         )
     nifti(folder / "b.nii", GREY.reshape(4, 4, 4))
     table(folder, {"media": "s", "window": "90/180"}, {"media": "b.nii#axial=1"})

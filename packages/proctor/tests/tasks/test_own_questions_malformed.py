@@ -380,13 +380,13 @@ def test_all_faults_are_listed_and_nothing_is_written(
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     found = json.loads(done.stdout)["faults"]
-    shown = [(_place(one), one["found"]) for one in found]
+    shown = [(_row(one), one["found"]) for one in found]
     assert shown == faults
     assert all(one["expected"] and one["file"] for one in found)
     assert files_in(tmp_path) == before
 
 
-def _place(fault: dict[str, Any]) -> str:
+def _row(fault: dict[str, Any]) -> str:
     parts = (f"row {fault['row']}" if fault["row"] else "", f"column {fault['column']!r}" if fault["column"] else "")
     return ", ".join(part for part in parts if part)
 

@@ -65,13 +65,13 @@ KEYS = {one[0]: one[2].split("|")[0].strip() for one in ROWS}
 def media(folder: Path) -> None:
     """Three clips of two seconds, a picture, a folder of frames, a DICOM file and a NIfTI volume."""
     folder.mkdir()
-    for place, name in enumerate(("a.mp4", "b.mp4", "c.mp4")):
-        shades = [Image.new("RGB", (64, 48), (60 * place, 20 * step, 90)) for step in range(5)]
+    for index, name in enumerate(("a.mp4", "b.mp4", "c.mp4")):
+        shades = [Image.new("RGB", (64, 48), (60 * index, 20 * step, 90)) for step in range(5)]
         (folder / name).write_bytes(from_jpegs((step / 2, jpeg(shade)) for step, shade in enumerate(shades)))
     Image.new("RGB", (64, 48), (200, 30, 30)).save(folder / "scene.png")
     (folder / "frames").mkdir()
-    for place in range(2):
-        Image.new("RGB", (32, 32), (0, 100 * place, 0)).save(folder / "frames" / f"{place}.png")
+    for index in range(2):
+        Image.new("RGB", (32, 32), (0, 100 * index, 0)).save(folder / "frames" / f"{index}.png")
     values = np.arange(64, dtype="int16").reshape(8, 8)
     dicom(folder / "ct.dcm", values)
     nibabel.save(nibabel.Nifti1Image(np.stack([values] * 3, axis=2), np.eye(4)), folder / "brain.nii.gz")

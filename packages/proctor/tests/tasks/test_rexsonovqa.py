@@ -227,8 +227,8 @@ def test_a_figure_has_one_interval_in_every_table(store: Store) -> None:
     assert len(shown) == 3 * (3 + 4 + 6)
     assert {key for key, intervals in shown.items() if len(intervals) > 1} == set()
     whole = {one.system: (one.value, one.ci_low, one.ci_high) for one in rows(store) if one.metric == "accuracy"}
-    for place in leaderboard(store, "rexsonovqa", condition="video", options=Options(draws=200)).rows:
-        assert (place.value, place.ci_low, place.ci_high) == whole[place.system]
+    for index in leaderboard(store, "rexsonovqa", condition="video", options=Options(draws=200)).rows:
+        assert (index.value, index.ci_low, index.ci_high) == whole[index.system]
 
 
 def test_importing_twice_changes_nothing(store: Store, tree: Path, benchmark: Benchmark) -> None:

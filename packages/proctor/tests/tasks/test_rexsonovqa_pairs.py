@@ -246,13 +246,13 @@ def test_published_rows_are_what_the_text_says_and_what_the_recorded_answers_giv
             for row in results(store, "rexsonovqa", Options(by=(facet,), draws=100)).rows
             if row.condition == "video" and row.system == "gemini-3-pro"
         }
-        for metric, places in (("accuracy", 3), ("rubric_by_error_type", 2)):
+        for metric, locations in (("accuracy", 3), ("rubric_by_error_type", 2)):
             rows = [row for row in known.split(metric, (facet,)) if row.condition == "video"]
             assert len(rows) == 2
             for row in rows:
                 value = ours[metric, row.facets[facet]]
                 assert value is not None
-                assert round(value, places) == row.values[metric]
+                assert round(value, locations) == row.values[metric]
 
 
 def test_published_rows_stand_beside_ours(store: Store) -> None:

@@ -206,10 +206,10 @@ def test_an_object_crosses_the_edge_at_the_times_of_its_events() -> None:
         for event in script.events:
             if event.kind in {"inserted", "retrieved"}:
                 moment = event.start if event.kind == "inserted" else event.end
-                (placed,) = [one for one in scene.at(moment).objects if one.instance == event.instance]
-                depth = min(placed.x, placed.y, 384 - placed.x, 216 - placed.y)
+                (kept_rows,) = [one for one in scene.at(moment).objects if one.instance == event.instance]
+                depth = min(kept_rows.x, kept_rows.y, 384 - kept_rows.x, 216 - kept_rows.y)
                 assert abs(depth) < 0.01, event
-                assert placed.held
+                assert kept_rows.held
 
 
 def test_every_object_is_plainly_seen_and_covers_really_cover() -> None:

@@ -104,26 +104,28 @@ def test_it_reads_counts_and_fails_as_a_client_does() -> None:
 
 
 def test_it_calls_the_tools_of_an_agent() -> None:
-    class Place(BaseModel):
+    class RowLocation(BaseModel):
         """A place in the picture."""
 
         name: str
 
-    places: list[str] = []
+    locations: list[str] = []
 
-    async def look(place: Place) -> ToolResult:
-        places.append(place.name)
+    async def look(location: RowLocation) -> ToolResult:
+        locations.append(location.name)
         return ToolResult("a clip")
 
     def script(request: ScriptedRequest) -> ScriptedCall:
         assert request.tools == ("look", "rate")
         return (
-            ScriptedCall("rate", {"reason": "seen", "same": True}) if places else ScriptedCall("look", {"name": "left"})
+            ScriptedCall("rate", {"reason": "seen", "same": True})
+            if locations
+            else ScriptedCall("look", {"name": "left"})
         )
 
-    agent = [AgentTool("look", "Look.", Place, look)], "rate", Verdict, AgentLimits()
+    agent = [AgentTool("look", "Look.", RowLocation, look)], "rate", Verdict, AgentLimits()
     reply = asyncio.run(Agent(ScriptedModel(script), *agent).run(["Find it."], "You look."))
-    assert (places, reply.value.value) == (["left"], {"reason": "seen", "same": True})
+    assert (locations, reply.value.value) == (["left"], {"reason": "seen", "same": True})
     plain = asyncio.run(Agent(ScriptedModel(), *agent).run(["Find it."], "You look."))
     assert plain.value.value == {"reason": "text", "same": True}
 

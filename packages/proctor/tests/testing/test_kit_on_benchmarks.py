@@ -43,7 +43,7 @@ class Lamps(BenchmarkReader):
         items = tuple(self.item(file, f"row {row.number}", row.cells) for row in rows)
         return Benchmark(self.name, "Lamps", items, (ACCURACY,), "accuracy", media_root=media)
 
-    def item(self, file: Path, place: str, cells: dict[str, str]) -> Item:
+    def item(self, file: Path, location: str, cells: dict[str, str]) -> Item:
         known = {"yes": True, "no": False}
         return validated(
             Item,
@@ -56,17 +56,17 @@ class Lamps(BenchmarkReader):
                 "reference": Reference(answer=known.get(cells["answer"], cells["answer"])),
             },
             file,
-            place,
+            location,
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         answers: dict[str, Answer] = {}
         for row in read_table(path, ("id", "text")).checked(path):
-            name, place = row.cells["id"], f"row {row.number}"
+            name, location = row.cells["id"], f"row {row.number}"
             if name not in {item.id for item in benchmark.items}:
-                raise InputError(path, place, found=f"id {name!r}", expected="the id of a question")
+                raise InputError(path, location, found=f"id {name!r}", expected="the id of a question")
             if name in answers:
-                raise InputError(path, place, found=f"id {name!r} again", expected="one answer to each")
+                raise InputError(path, location, found=f"id {name!r} again", expected="one answer to each")
             answers[name] = Answer(item_id=name, text=row.cells["text"])
         return RecordedAnswers(tuple(answers.values()))
 

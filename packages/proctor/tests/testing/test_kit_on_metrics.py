@@ -97,12 +97,12 @@ class ShareRight:
 
     def sums(self, items: Sequence[Item], answers: Sequence[JsonValue], wrong: Sequence[bool]) -> list[ItemSums]:
         columns = [
-            [self.weight(place, item, answer), 1]
-            for place, (item, answer) in enumerate(zip(items, answers, strict=True))
+            [self.weight(position, item, answer), 1]
+            for position, (item, answer) in enumerate(zip(items, answers, strict=True))
         ]
         return [ItemSums(self.metric, np.array(columns, dtype=np.float64), self.statistic)]
 
-    def weight(self, place: int, item: Item, answer: JsonValue) -> float:
+    def weight(self, position: int, item: Item, answer: JsonValue) -> float:
         assert item.reference is not None
         return float(answer == item.reference.answer)
 
@@ -110,9 +110,9 @@ class ShareRight:
         return sums[:, 0] / sums[:, 1]
 
 
-class ByPlace(ShareRight):
-    def weight(self, place: int, item: Item, answer: JsonValue) -> float:
-        return super().weight(place, item, answer) * (place == 0)
+class ByPosition(ShareRight):
+    def weight(self, position: int, item: Item, answer: JsonValue) -> float:
+        return super().weight(position, item, answer) * (position == 0)
 
 
 class NotAShare(ShareRight):
@@ -149,7 +149,7 @@ class PerhapsHelps(ShareRight):
 OVER: list[tuple[type[ShareRight], str, str]] = [
     (WithoutFormats, "it_is_declared", "`metric`: found no formats, expected those that it reads"),
     (PerhapsHelps, "it_is_declared", "`silence_helps`: found None, expected True or False"),
-    (ByPlace, "order_does_not_matter", "binary, in another order: found"),
+    (ByPosition, "order_does_not_matter", "binary, in another order: found"),
     (NotAShare, "all_items_twice_are_the_same", "binary, all items twice: found"),
     (Doubled, "every_case_is_defined", "binary, all right: found 2, expected 0 to 1, or NaN (or declare low and high)"),
     (OfTheAnswered, "silence_is_not_better", "expected no gain (or silence_helps=True)"),

@@ -186,7 +186,7 @@ def folds_of(groups: Mapping[str, str], folds: int, seed: int) -> dict[str, int]
         found = f"{count_of(len(names), 'group')} of videos"
         raise InputError("folds", found=found, expected=f"at least {folds}, one for each fold")
     order = generator(seed, "detector", "folds").permutation(len(names))
-    fold = {names[int(place)]: number % folds for number, place in enumerate(order)}
+    fold = {names[int(row)]: number % folds for number, row in enumerate(order)}
     return {video: fold[group] for video, group in groups.items()}
 
 

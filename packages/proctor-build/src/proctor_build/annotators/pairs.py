@@ -22,7 +22,7 @@ MOMENT_S = 1.0
 """Moments up to this many seconds apart are the same; where annotators differ by more, their own differences say how far
 (`MeasuredTolerances.moment_apart`)."""
 
-DifferenceKind = Literal["only-a", "only-b", "place", "class", "identity", "covered", "state", "moment"]
+DifferenceKind = Literal["only-a", "only-b", "position", "class", "identity", "covered", "state", "moment"]
 CHOICES = ("a", "b")
 
 
@@ -30,7 +30,7 @@ CHOICES = ("a", "b")
 class TrackDifference:
     """A difference between two annotators from second `first` to `last`: `a` and `b` are their instances, '' for none.
 
-    only-a, only-b: a box that the other annotator lacks. place: boxes of one instance that overlap by less than
+    only-a, only-b: a box that the other annotator lacks. position: boxes of one instance that overlap by less than
     `ALIKE`. class: another class. identity: the same box in another track. covered: covered according to one annotator
     only. state: partly covered or not, inside the patient or not. moment: insertions or retrievals that differ in number
     or by more than what counts as the same moment.
@@ -152,8 +152,8 @@ def adjudicated(
         key = (sighting.second, sighting.instance)
         if key in kept and kept[key] != sighting:
             expected = "one: decide about both tracks alike"
-            place = f"video {a.video.id!r}, {sighting.second} s, instance {sighting.instance!r}"
-            raise InputError(place, found="two places", expected=expected)
+            location = f"video {a.video.id!r}, {sighting.second} s, instance {sighting.instance!r}"
+            raise InputError(location, found="two places", expected=expected)
         kept[key] = sighting
     return Annotation(video=a.video, sightings=tuple(kept.values()), moments=tuple(moments)), open_ones
 
@@ -172,8 +172,8 @@ def _check_single(annotation: Annotation) -> None:
     times = Counter((seen.second, seen.instance) for seen in annotation.sightings)
     twice = next((key for key, count in times.items() if count > 1), None)
     if twice is not None:
-        place = f"video {annotation.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
-        raise InputError(place, found="two places", expected="one at a second")
+        location = f"video {annotation.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
+        raise InputError(location, found="two places", expected="one at a second")
 
 
 def _seconds(a: Annotation, b: Annotation) -> Iterator[tuple[int, list[Sighting], list[Sighting]]]:
@@ -190,8 +190,8 @@ def _paired(left: Sequence[Sighting], right: Sequence[Sighting]) -> list[tuple[S
     overlap = np.array([[0.0 if x.box is None or y.box is None else x.box.overlap(y.box) for y in other] for x in one])
     alike = np.array([[(class_of(x) == class_of(y)) + (x.instance == y.instance) for y in other] for x in one])
     worth = np.where(overlap >= ALIKE, overlap + 1e-6 * alike, 0.0)
-    places = zip(*linear_sum_assignment(-worth), strict=True)
-    return [(one[i], other[j], float(overlap[i, j])) for i, j in places if worth[i, j] > 0]
+    rows = zip(*linear_sum_assignment(-worth), strict=True)
+    return [(one[i], other[j], float(overlap[i, j])) for i, j in rows if worth[i, j] > 0]
 
 
 def _partners(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -202,8 +202,8 @@ def _partners(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     table = np.array(
         [[counts.get((x, y), 0) + (0.5 if x == y and (x, y) in counts else 0) for y in other] for x in own]
     )
-    places = zip(*linear_sum_assignment(-table), strict=True)
-    return {other[j]: own[i] for i, j in places if table[i, j] > 0}
+    rows = zip(*linear_sum_assignment(-table), strict=True)
+    return {other[j]: own[i] for i, j in rows if table[i, j] > 0}
 
 
 def class_of(one: Sighting | AnnotatedMoment) -> str:
@@ -232,7 +232,7 @@ def _differences(
             continue
         x = mine.pop(name)
         if x.box is not None and y.box is not None:
-            yield "place", x.instance, y.instance, f"two boxes of {x.class_name}"
+            yield "position", x.instance, y.instance, f"two boxes of {x.class_name}"
         elif x.box is not None or y.box is not None:
             yield "covered", x.instance, y.instance, f"{_what(x)} | {_what(y)}"
     for x in mine.values():

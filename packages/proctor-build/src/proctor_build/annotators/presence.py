@@ -186,12 +186,12 @@ def estimate_presence(
     by_item: dict[tuple[str, int, str], list[PresenceVote]] = defaultdict(list)
     for vote in ordered:
         by_item[vote.video, vote.start, vote.class_name].append(vote)
-    place = {item: number for number, item in enumerate(fit.items)}
+    row = {item: number for number, item in enumerate(fit.items)}
     unknown = entropy(fit.posterior)
     clips = []
     for key, some in by_item.items():
         kept = [presence_vote for presence_vote in some if presence_vote.annotator not in copies]
-        number = place.get(key)
+        number = row.get(key)
         ends: tuple[float, float | None, float | None]
         if number is None:  # only copies voted on it: the class's prior
             prior = float(fit.prior[fit.strata.index(key[2]), 1]) if key[2] in fit.strata else 0.5

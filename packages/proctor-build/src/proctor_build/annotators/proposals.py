@@ -113,7 +113,7 @@ def sure_score(annotations: Sequence[Annotation], detections: Sequence[BoxDetect
             matched = {
                 b for a, b in _pairs(drawn, some, SAME) if _class(drawn[a].class_name) == _class(some[b].class_name)
             }
-            hits += [(one.score, place in matched) for place, one in enumerate(some)]
+            hits += [(one.score, row in matched) for row, one in enumerate(some)]
     hits += [(box_detection.score, False) for some in found.values() for box_detection in _distinct(some)]
     if not hits:
         return 0.5
@@ -247,11 +247,11 @@ def _moved(boxes: Sequence[Sighting], detections: Sequence[BoxDetection]) -> lis
 def _proposal(kind: ProposalKind, video: str, box: Sighting, seen: BoxDetection) -> BoxProposal:
     overlap = 0.0 if box.box is None else box.box.overlap(seen.box)
     if kind == "mislabelled":
-        place, reason = box.box or seen.box, f"a {seen.class_name} is seen in the box of a {box.class_name}"
+        location, reason = box.box or seen.box, f"a {seen.class_name} is seen in the box of a {box.class_name}"
     else:
-        place, reason = seen.box, f"the {seen.class_name} is seen elsewhere, overlap {overlap:.2f}"
+        location, reason = seen.box, f"the {seen.class_name} is seen elsewhere, overlap {overlap:.2f}"
     name = f"{video}@{box.second}:{box.instance}:{kind}"
-    return _at(name, kind, (video, box.second, box.instance, box.class_name), seen, place, reason)
+    return _at(name, kind, (video, box.second, box.instance, box.class_name), seen, location, reason)
 
 
 def _at(

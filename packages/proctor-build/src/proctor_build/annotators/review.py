@@ -165,8 +165,8 @@ def _drawn(
     top, bottom = (_share(y / high, part.y, part.height) for y in (box.y, box.y + box.height))
     if right - left <= 0 or bottom - top <= 0:
         return []
-    place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
-    return [{"time": float(second), "label": label[:80], **{name: round(value, 5) for name, value in place.items()}}]
+    location = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+    return [{"time": float(second), "label": label[:80], **{name: round(value, 5) for name, value in location.items()}}]
 
 
 def _share(at: float, start: float, length: float) -> float:

@@ -114,14 +114,14 @@ def _one_where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQues
                 seen = clear.get(moment.instance)
                 if seen is not None:
                     question = say.text("one-where", name, time=_clock(moment.time), later=clock_text(second))
-                    yield from _placed(line, question, seen, name)
+                    yield from _located(line, question, seen, name)
 
 
-def _last_place(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+def _last_position(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for name in line.first_there():
         seen = last_sighting(line, name)
         if seen is not None:
-            yield from _placed(line, say.text("last-place", name), seen, name)
+            yield from _located(line, say.text("last-place", name), seen, name)
 
 
 def last_sighting(line: Timeline, name: str) -> Sighting | None:
@@ -134,7 +134,7 @@ def last_sighting(line: Timeline, name: str) -> Sighting | None:
     return last[0] if len(last) == 1 and last[0].instance == inside[0] else None
 
 
-def _placed(line: Timeline, question: str, seen: Sighting, name: str) -> Iterator[CandidateQuestion]:
+def _located(line: Timeline, question: str, seen: Sighting, name: str) -> Iterator[CandidateQuestion]:
     quadrant = quadrant_of(line, seen)
     if quadrant is not None:
         options = (quadrant, *(other for other in QUADRANTS if other != quadrant))
@@ -211,7 +211,7 @@ def _temporary(names: Iterable[str]) -> list[str]:
 
 
 INSTANCE_RULES = rules_by_name(
-    _one_out, _one_when_out, _one_stay, _one_where, _last_place, _happens, _which_in, _which_away, _must_leave,
+    _one_out, _one_when_out, _one_stay, _one_where, _last_position, _happens, _which_in, _which_away, _must_leave,
     _left_behind,
 )  # fmt: skip
 """These rules by name."""
@@ -438,7 +438,7 @@ def _cell(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]
             if seen is None or seen.box is None:
                 continue
             x, y = seen.box.centre[0] / video.width, seen.box.centre[1] / video.height
-            near = min(abs(place - edge) for place in (x, y) for edge in (1 / 3, 2 / 3))
+            near = min(abs(row - edge) for row in (x, y) for edge in (1 / 3, 2 / 3))
             if near < _LINES_APART or not (0 <= x < 1 and 0 <= y < 1):
                 continue
             answer = f"{int(3 * y) + 1}/{int(3 * x) + 1}"

@@ -200,12 +200,12 @@ def _remarks(rows: Sequence[FunnelRow]) -> list[str]:
 
 def _advice(folder: Path, rows: Sequence[FunnelRow], open_: Sequence[str]) -> str:
     """What to do about stages that are not done: to run them does nothing where a stage before them kept nothing."""
-    place, names = core.shell_word(folder), ", ".join(open_)
+    location, names = core.shell_word(folder), ", ".join(open_)
     empty = next((row.stage for row in rows if row.units and row.done == row.units and not row.out), "")
     if empty:
-        again = f"proctor build run {place} --redo {empty}"
+        again = f"proctor build run {location} --redo {empty}"
         return f"Nothing is left after {empty}, so that {names} can't be done. Change what the lines above name. Next: {again}"
-    return f"Not done: {names}. Next: proctor build run {place}"
+    return f"Not done: {names}. Next: proctor build run {location}"
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
@@ -266,7 +266,7 @@ def _content(step: HistoryStep) -> str:
     options = record.get("options")
     if isinstance(options, list):
         letters = option_letters(len(options))
-        right = [" (right)" if place == record.get("key") else "" for place in range(len(options))]
+        right = [" (right)" if row == record.get("key") else "" for row in range(len(options))]
         parts += [f"{letter}. {one}{mark}" for letter, one, mark in zip(letters, options, right, strict=True)]
     changes = record.get("version")
     parts += [core.count_of(changes, "change")] if isinstance(changes, int) and changes else []

@@ -65,11 +65,11 @@ def read_consensus(files: Sequence[Path], kind: type[L]) -> list[L]:
     version that is there twice."""
     found: dict[tuple[str, int], L] = {}
     for file in files:
-        for place, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
-            line = validated(kind, value, file, place)
+        for location, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
+            line = validated(kind, value, file, location)
             if (line.item, line.version) in found:
                 what = f"version {line.version} of {line.item!r} again"
-                raise InputError(file, place, found=what, expected="each version once: the consensus of one study")
+                raise InputError(file, location, found=what, expected="each version once: the consensus of one study")
             found[line.item, line.version] = line
     return [found[key] for key in sorted(found)]
 

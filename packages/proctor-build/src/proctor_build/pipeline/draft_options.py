@@ -57,7 +57,7 @@ def candidates(draft: DraftQuestion, every: Sequence[DraftQuestion], most: int, 
     `too_like`) and that nothing known of its stretch supports."""
     others = [one for one in every if one.key is not None and one.type == draft.type and one.id != draft.id]
     lenders = tuple(sorted(map(_Lender.of, [draft, *others])))
-    row = next(place for place, lender in enumerate(lenders) if lender.id == draft.id)
+    row = next(index for index, lender in enumerate(lenders) if lender.id == draft.id)
     found = [lenders[other].right for other in _costs(lenders).cheapest(row, range(len(lenders)))]
     own = lenders[row].right
     return [text for text in found if text not in draft.options and not too_like(own, [text], similar)][:most]
@@ -99,7 +99,7 @@ def in_blocks(
     found: dict[str, dict[str, object]] = {}
     for name, item in made.items.items():
         letter = str(item.reference.answer) if item.reference else ""
-        place = option_letters(len(item.options)).index(letter)
-        found[name] = {"options": item.options, "key": place, "pool": str(item.tags[OPTION_POOL])}
+        location = option_letters(len(item.options)).index(letter)
+        found[name] = {"options": item.options, "key": location, "pool": str(item.tags[OPTION_POOL])}
     pools = count_of(len(made.pools), "pool")
     return found, f"options exchanged in blocks: {len(found)} of {count_of(len(choices), 'choice')}, in {pools}"

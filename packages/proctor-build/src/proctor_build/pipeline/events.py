@@ -92,8 +92,8 @@ def in_parts(sentences: Sequence[Sentence], at_once: int) -> list[Sequence[Sente
     parts: list[Sequence[Sentence]] = []
     rest = list(sentences)
     while len(rest) > at_once:
-        places = range(max(1, at_once - at_once // 3), at_once + 1)
-        cut = max(places, key=lambda place: (rest[place].start - rest[place - 1].end, place))
+        rows = range(max(1, at_once - at_once // 3), at_once + 1)
+        cut = max(rows, key=lambda row: (rest[row].start - rest[row - 1].end, row))
         parts.append(rest[:cut])
         rest = rest[cut:]
     return [*parts, rest] if rest else parts
@@ -117,14 +117,14 @@ def _anchored(
         return refused("action", "what is done", repr(draft.action))
     cited = part[numbers[0] - 1 : numbers[-1]]
     quoted, spoken = spoken_words(draft.quote), [spoken_words(sentence.text) for sentence in cited]
-    place = _found(quoted, [word for one in spoken for word in one])
-    if place is None:
+    row = _found(quoted, [word for one in spoken for word in one])
+    if row is None:
         return refused("quote", "words of the sentences that it names", draft.quote)
     lengths = [len(one) for one in spoken]
-    if place >= lengths[0] or place + len(quoted) <= sum(lengths[:-1]):
+    if row >= lengths[0] or row + len(quoted) <= sum(lengths[:-1]):
         return refused("sentences", "the sentences that hold the quote", numbers)
-    start = _edge(cited[0], quoted, confidence, last=False) if place else cited[0].start
-    ends = place + len(quoted) == sum(lengths)
+    start = _edge(cited[0], quoted, confidence, last=False) if row else cited[0].start
+    ends = row + len(quoted) == sum(lengths)
     end = cited[-1].end if ends else _edge(cited[-1], quoted, confidence, last=True)
     start, end = (start, end) if end > start else (cited[0].start, cited[-1].end)
     flags = tuple(dict.fromkeys(flag for sentence in cited for flag in sentence.flags))
@@ -198,15 +198,15 @@ def _written(source: str, file: Path, seconds: float, overlap_s: float) -> list[
     """The events of a CSV file (start, end, action, intent) or a JSON list of such objects. Raises `InputError` with
     the row of an invalid one."""
     made: list[ProcedureEvent] = []
-    for number, (place, entry) in enumerate(_entries(file), start=1):
+    for number, (location, entry) in enumerate(_entries(file), start=1):
         if not entry.start < entry.end <= seconds + _EDGE_S:
             found = f"{entry.start:g} to {entry.end:g} s"
             raise InputError(
-                file, place, found=found, expected=f"a start before an end inside the video ({seconds:g} s)"
+                file, location, found=found, expected=f"a start before an end inside the video ({seconds:g} s)"
             )
         if made and entry.start < made[-1].end - overlap_s:
             expected = f"at or after the end of the one before ({made[-1].end:g} s); overlap_s allows more"
-            raise InputError(file, f"{place}, field 'start'", found=f"{entry.start:g} s", expected=expected)
+            raise InputError(file, f"{location}, field 'start'", found=f"{entry.start:g} s", expected=expected)
         fields = entry.model_dump()
         made.append(ProcedureEvent(id=f"{source}-e{number:03d}", source=source, **fields))
     if not made:
@@ -220,18 +220,18 @@ def _entries(file: Path) -> list[tuple[str, _Entry]]:
         listed = content.get("events") if isinstance(content, dict) else content
         if not isinstance(listed, list):
             raise InputError(file, found=type(content).__name__, expected='a list of events, or {"events": […]}')
-        places = [(f"event {number}", entry) for number, entry in enumerate(listed, start=1)]
-        return [(place, validated(_Entry, entry, file, place)) for place, entry in places]
+        indices = [(f"event {number}", entry) for number, entry in enumerate(listed, start=1)]
+        return [(index, validated(_Entry, entry, file, index)) for index, entry in indices]
     rows = read_table(file, ("start", "end", "action")).checked(file)
     entries = []
     for row in rows:
-        place = f"row {row.number}"
+        index = f"row {row.number}"
         fields: dict[str, Any] = {"action": row.cells["action"], "intent": row.cells.get("intent", "")}
         for name in ("start", "end"):
             number = cell_number(row.cells[name])
             if number is None:
                 expected = "seconds, such as 12.5"
-                raise InputError(file, f"{place}, column {name!r}", found=repr(row.cells[name])[:60], expected=expected)
+                raise InputError(file, f"{index}, column {name!r}", found=repr(row.cells[name])[:60], expected=expected)
             fields[name] = number
-        entries.append((place, validated(_Entry, fields, file, place)))
+        entries.append((index, validated(_Entry, fields, file, index)))
     return entries

@@ -193,7 +193,7 @@ class Project:
         ids = [
             source_video.id.casefold() for source_video in self.settings.sources
         ]  # some disks take A and a for one name
-        twice = next((one.id for place, one in enumerate(self.settings.sources) if ids[place] in ids[:place]), None)
+        twice = next((one.id for row, one in enumerate(self.settings.sources) if ids[row] in ids[:row]), None)
         if twice is not None:
             raise InputError(self.file, "sources", found=f"the id {twice!r} twice", expected="each id once")
         taken = next(
@@ -203,13 +203,13 @@ class Project:
             expected = f"an id other than {' and '.join(sorted(_TAKEN))}"
             raise InputError(self.file, "sources", found=f"the id {taken!r}", expected=expected)
         for source in self.settings.sources:
-            place = f"source {source.id!r}"
+            row = f"source {source.id!r}"
             for field in ("video", "transcript", "events"):
-                check_inside(self.file, place, field, str(getattr(source, field)))
+                check_inside(self.file, row, field, str(getattr(source, field)))
             if source.end is not None and source.end <= source.start:
                 found = f"{source.end:g} s"
                 raise InputError(
-                    self.file, f"{place}, field 'end'", found=found, expected=f"after start {source.start:g} s"
+                    self.file, f"{row}, field 'end'", found=found, expected=f"after start {source.start:g} s"
                 )
         stretches = Counter(
             f"{source_video.video} from {source_video.start:g} s" for source_video in self.settings.sources
@@ -219,9 +219,9 @@ class Project:
             raise InputError(self.file, "sources", found=f"{double[0]} twice", expected="each stretch of a video once")
 
 
-def check_inside(file: Path, place: str, field: str, named: str) -> None:
+def check_inside(file: Path, location: str, field: str, named: str) -> None:
     """Raises `InputError` for a path outside the project folder."""
     pure = PurePosixPath(named.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or (len(named) > 1 and named[1] == ":"):
         expected = "a path inside the project folder (link or copy the file there)"
-        raise InputError(file, f"{place}, field {field!r}", found=repr(named)[:80], expected=expected)
+        raise InputError(file, f"{location}, field {field!r}", found=repr(named)[:80], expected=expected)

@@ -222,8 +222,8 @@ class QuestionsStage(Stage[DraftQuestion]):
             if int((number + 1) * settings.free_share) > int(number * settings.free_share):
                 yield Planned(name, "free")
                 continue
-            letters = letters or [int(place) for place in rng.permutation(settings.options)]
-            wrong = [int(place) + 1 for place in rng.permutation(settings.options - 1)]
+            letters = letters or [int(row) for row in rng.permutation(settings.options)]
+            wrong = [int(row) + 1 for row in rng.permutation(settings.options - 1)]
             key = letters.pop()
             yield Planned(name, "mcq", (*wrong[:key], 0, *wrong[key:]))
 
@@ -385,8 +385,8 @@ def dealt(options: tuple[str, ...], key: int, order: Sequence[int]) -> tuple[tup
     """
     if len(order) != len(options):
         return options, key
-    listed = (options[key], *(option for place, option in enumerate(options) if place != key))
-    return tuple(listed[place] for place in order), order.index(0)
+    listed = (options[key], *(option for row, option in enumerate(options) if row != key))
+    return tuple(listed[row] for row in order), order.index(0)
 
 
 def stands_out(options: Sequence[str], key: int) -> bool:

@@ -104,19 +104,22 @@ def write_about(about: AboutFiles, folder: Path) -> None:
 def check_read_back(exported: ExportedBenchmark, about: AboutFiles, folder: Path, shown: Path) -> None:
     """Raises `InputError` with the first difference unless the files in `folder` are read as what was exported; `shown` is
     where they would be published."""
-    place = shown / exported.folder
+    location = shown / exported.folder
 
     def differs(item: str, what: str, found: object, expected: object) -> InputError:
         where = f"item {item!r}, read back, {what}" if item else f"read back, {what}"
         wanted = f"{_short(expected)}, as in the project; nothing was written"
-        return InputError(place, where, found=_short(found), expected=wanted)
+        return InputError(location, where, found=_short(found), expected=wanted)
 
     try:
         read = reader_at(folder).load(folder)
     except (ProctorError, ValidationError) as error:
-        told = collapse_spaces(str(error).replace(str(folder), str(place)))
+        told = collapse_spaces(str(error).replace(str(folder), str(location)))
         raise InputError(
-            place, "read back", found=f"files that can't be read: {told}", expected="a benchmark; nothing was written"
+            location,
+            "read back",
+            found=f"files that can't be read: {told}",
+            expected="a benchmark; nothing was written",
         ) from error
     for what, found, expected in _differences(read, about):
         raise differs("", what, found, expected)

@@ -48,7 +48,7 @@ class Refused(FrozenModel):
 
     @staticmethod
     def of(
-        place: str,
+        location: str,
         kind: str,
         reason: str,
         found: object = "",
@@ -63,7 +63,13 @@ class Refused(FrozenModel):
         text = found if isinstance(found, str) else str(found)
         usage = (found.usage if isinstance(found, ProctorError) else None) or Usage()
         return Refused(
-            id=place, kind=kind, reason=reason, found=text[:_MOST_SHOWN], made_from=made_from, calls=calls, usage=usage
+            id=location,
+            kind=kind,
+            reason=reason,
+            found=text[:_MOST_SHOWN],
+            made_from=made_from,
+            calls=calls,
+            usage=usage,
         )
 
 

@@ -397,8 +397,8 @@ class _Runner:
         ids = [record.id for record in made.records]
         twice = next((one for one in ids if ids.count(one) > 1), None)
         if twice is not None:
-            place = f"{self._stage.name}: {unit}"
-            raise InputError(self._project.folder, place, found=f"the id {twice!r} twice", expected="each once")
+            location = f"{self._stage.name}: {unit}"
+            raise InputError(self._project.folder, location, found=f"the id {twice!r} twice", expected="each once")
 
 
 def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = False) -> int:

@@ -146,7 +146,7 @@ async def _judgement(work: Work, draft: DraftQuestion, asker: Asker, seed: int, 
     item = as_item(draft)
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
-    shown = [draft.options[int(place)] for place in order]
+    shown = [draft.options[int(row)] for row in order]
     values = {
         "question": draft.text,
         "options": list(zip(letters, shown, strict=True)),

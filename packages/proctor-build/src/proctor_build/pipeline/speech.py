@@ -62,7 +62,7 @@ class TranscriptStage(Stage[Sentence]):
         cues = in_sentences(spoken.cues, settings.longest_s, settings.pause_s)
         if transcript and cues[-1].end > seconds + _SLACK_S:
             found = f"speech at {cues[-1].end:g} s, and a video of {seconds:g} s"
-            raise InputError(transcript[0], cues[-1].place, found=found, expected="the transcript of this video")
+            raise InputError(transcript[0], cues[-1].location, found=found, expected="the transcript of this video")
         inside = [cue for cue in cues if cue.end > first and cue.start < last]
         if not inside and not spoken.refused:
             found = f"no speech from {first:g} to {last:g} s"
@@ -90,7 +90,7 @@ def _check_speech_model(work: Work) -> None:
 def video_seconds(video: Path) -> float:
     """The length of a video in seconds. Raises `InputError` if it can't be read."""
     index = Catalogue(cache_folder()).index(video)
-    first, last = (index.seconds(int(index.pts[place])) for place in (0, -1))
+    first, last = (index.seconds(int(index.pts[row])) for row in (0, -1))
     return last + (last - first) / max(1, len(index.pts) - 1)
 
 

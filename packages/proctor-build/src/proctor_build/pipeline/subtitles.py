@@ -37,10 +37,10 @@ def spoken_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Cue:
-    """A stretch of a transcript; `place` is its place in the file. `words` are empty without times of words; `flags`
+    """A stretch of a transcript; `location` is its place in the file. `words` are empty without times of words; `flags`
     are doubts about recognised speech."""
 
-    place: str
+    location: str
     start: float
     end: float
     text: str
@@ -67,8 +67,8 @@ def subtitle_cues(file: Path, *, vtt: bool) -> Iterator[Cue]:
                 raise InputError(file, f"line {number + 1}", found=repr(lines[number])[:60], expected=_TIMES)
             number += 1
             continue
-        place = f"line {number + 1}"
-        start, end = _times(file, place, lines[number])
+        location = f"line {number + 1}"
+        start, end = _times(file, location, lines[number])
         until = _end_of_text(lines, number + 1, vtt=vtt)
         text = lines[number + 1 : until]
         inside = next((index for index, line in enumerate(text, number + 2) if "-->" in line), None)
@@ -78,8 +78,8 @@ def subtitle_cues(file: Path, *, vtt: bool) -> Iterator[Cue]:
         cues += 1
         if cues > MOST_CUES or sum(map(len, text)) > MOST_CHARS:
             expected = f"at most {MOST_CUES:,} cues of {MOST_CHARS:,} characters"
-            raise InputError(file, place, found="more", expected=expected)
-        yield _cue(place, start, end, "\n".join(text).strip("\n"))
+            raise InputError(file, location, found="more", expected=expected)
+        yield _cue(location, start, end, "\n".join(text).strip("\n"))
         number = until
 
 
@@ -124,11 +124,11 @@ def _begins_cue(lines: Sequence[str], number: int) -> bool:
     return "-->" in lines[number] or (number + 1 < len(lines) and "-->" in lines[number + 1])
 
 
-def _times(file: Path, place: str, line: str) -> tuple[float, float]:
+def _times(file: Path, location: str, line: str) -> tuple[float, float]:
     match = _ARROW.match(line)
     times = [_seconds(group) for group in match.groups()] if match else [None]
     if None in times:
-        raise InputError(file, place, found=repr(line)[:60], expected=_TIMES)
+        raise InputError(file, location, found=repr(line)[:60], expected=_TIMES)
     return float(times[0] or 0), float(times[1] or 0)
 
 
@@ -141,7 +141,7 @@ def _seconds(text: str) -> float | None:
     return (whole * 1000 + int((fraction or "").ljust(3, "0"))) / 1000
 
 
-def _cue(place: str, start: float, end: float, raw: str) -> Cue:
+def _cue(location: str, start: float, end: float, raw: str) -> Cue:
     """A cue with its words, if it has inline times (automatic captions): a word begins at the time before it."""
     parts = _INLINE.split(raw)
     words: list[Word] = []
@@ -153,10 +153,10 @@ def _cue(place: str, start: float, end: float, raw: str) -> Cue:
             first, after = times[number], max(times[number], times[number + 1])
             step = (after - first) / max(1, len(spoken))
             words += [
-                Word(text=one, start=round(first + place_ * step, 3), end=round(first + (place_ + 1) * step, 3))
-                for place_, one in enumerate(spoken)
+                Word(text=one, start=round(first + location_ * step, 3), end=round(first + (location_ + 1) * step, 3))
+                for location_, one in enumerate(spoken)
             ]
-    return Cue(place, start, end, _plain(_INLINE.sub("", raw)), tuple(words))
+    return Cue(location, start, end, _plain(_INLINE.sub("", raw)), tuple(words))
 
 
 def _plain(text: str) -> str:
@@ -177,7 +177,7 @@ def without_repeats(cues: Sequence[Cue]) -> list[Cue]:
         if overlap == len(words):
             continue
         kept = cue.words if not overlap or len(cue.words) <= len(words) - overlap else cue.words[overlap:]
-        found.append(Cue(cue.place, cue.start, cue.end, " ".join(words[overlap:]), kept) if overlap else cue)
+        found.append(Cue(cue.location, cue.start, cue.end, " ".join(words[overlap:]), kept) if overlap else cue)
     return found
 
 

@@ -53,14 +53,16 @@ def read_transcript(file: Path) -> Spoken:
     before, kept, found = None, list[Cue](), Spoken()
     for cue in cues:
         if cue.end < cue.start:
-            raise InputError(file, cue.place, found=f"an end at {cue.end:g} s", expected=f"one after {cue.start:g} s")
+            raise InputError(
+                file, cue.location, found=f"an end at {cue.end:g} s", expected=f"one after {cue.start:g} s"
+            )
         if before is not None and cue.start < before.start:
             expected = f"one not before {before.start:g} s"
-            raise InputError(file, cue.place, found=f"a start at {cue.start:g} s", expected=expected)
+            raise InputError(file, cue.location, found=f"a start at {cue.start:g} s", expected=expected)
         before = cue
         if cue.text and cue.end == cue.start:
             spoken = f"{cue.start:.2f} to {cue.end:.2f} s: {cue.text}"
-            found.refused.append(Refused.of(cue.place, "times", "an end after its start", spoken))
+            found.refused.append(Refused.of(cue.location, "times", "an end after its start", spoken))
         elif cue.text:
             kept.append(cue)
     named, names = without_speakers(kept)
@@ -140,17 +142,17 @@ def _json_cues(file: Path) -> Iterator[Cue]:
         raise InputError(file, found="no list of segments", expected='{"segments": [{"start", "end", "text"}]}')
     loose = _loose_words(file, content)
     for number, entry in enumerate(segments, start=1):
-        place = f"segment {number}"
-        segment = validated(SpokenSegment, entry, file, place)
+        location = f"segment {number}"
+        segment = validated(SpokenSegment, entry, file, location)
         if segment.start is None or segment.end is None:
-            raise InputError(file, f"{place}, field 'start' or 'end'", found="nothing", expected="seconds")
+            raise InputError(file, f"{location}, field 'start' or 'end'", found="nothing", expected="seconds")
         spoken = segment.words or [
             spoken_word for spoken_word in loose if segment.start <= (spoken_word.start or 0.0) < segment.end
         ]
         fits = _fits(spoken, segment.start, segment.end)
         words = timed(spoken, segment.start, segment.end) if fits else ()
         flags = () if fits else (ODD_WORDS,)
-        yield Cue(place, segment.start, segment.end, " ".join(segment.text.split()), words, flags)
+        yield Cue(location, segment.start, segment.end, " ".join(segment.text.split()), words, flags)
 
 
 def _loose_words(file: Path, content: JsonValue | object) -> list[SpokenWord]:
@@ -170,7 +172,7 @@ def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, 
     for number, one in enumerate(spoken):
         first = one.start if one.start is not None else (found[-1].end if found else start)
         ahead = spoken[number + 1 :]
-        later = next((place for place, word in enumerate(ahead) if word.start is not None), len(ahead))
+        later = next((row for row, word in enumerate(ahead) if word.start is not None), len(ahead))
         until = min(end, ahead[later].start or 0.0) if later < len(ahead) else end
         last = one.end if one.end is not None else first + max(0.0, until - first) / (later + 1)
         sure = one.score if one.score is not None else one.probability
@@ -197,7 +199,7 @@ def in_sentences(cues: Sequence[Cue], most_s: float, pause_s: float) -> list[Cue
         if last is not None and joins:
             words = (*last.words, *cue.words) if bool(last.words) == bool(cue.words) else ()
             flags = tuple(dict.fromkeys((*last.flags, *cue.flags)))
-            found[-1] = Cue(last.place, last.start, max(last.end, cue.end), f"{last.text} {cue.text}", words, flags)
+            found[-1] = Cue(last.location, last.start, max(last.end, cue.end), f"{last.text} {cue.text}", words, flags)
         else:
             found.append(cue)
     return found
@@ -383,4 +385,4 @@ def _refuse_loops(found: Spoken) -> None:
 
 def _looped(cue: Cue, calls: tuple[Call, ...]) -> Refused:
     spoken = f"{cue.start:.2f} to {cue.end:.2f} s: {cue.text}"
-    return Refused.of(cue.place, "loop", "other words than the ones before it", spoken, (), calls)
+    return Refused.of(cue.location, "loop", "other words than the ones before it", spoken, (), calls)

@@ -164,7 +164,7 @@ def fit_finder(
     *,
     target: float = 0.98,
     seed: int = 0,
-    place: Path | None = None,
+    location: Path | None = None,
 ) -> OutsideFinder:
     """Fits a finder to labelled frames: their features (n × features), whether each is outside, and its group (patient).
 
@@ -172,7 +172,7 @@ def fit_finder(
     the share `target` of all outside frames, each scored by a regression fitted without its fold. For `held_out` the
     threshold, too, is chosen without the fold that it is applied to. Each group has the same weight.
 
-    Raises `InputError` (naming `place`) if fewer than three groups show the outside, or the inside.
+    Raises `InputError` (naming `location`) if fewer than three groups show the outside, or the inside.
     """
     names = np.asarray(groups)
     for what, mask in (("outside", outside), ("inside", ~outside)):
@@ -180,7 +180,7 @@ def fit_finder(
         if there < _FEWEST:
             found = f"{there} of {len(set(groups))} labelled videos that show {what} of the body"
             raise InputError(
-                place, found=found, expected=f"at least {_FEWEST} videos that do, and {_FEWEST} that show the other"
+                location, found=found, expected=f"at least {_FEWEST} videos that do, and {_FEWEST} that show the other"
             )
     fold = _folds(names, outside, seed)
     weights = _weights(names, outside)
@@ -231,13 +231,13 @@ def _folds(names: NDArray[Any], outside: NDArray[np.bool_], seed: int) -> NDArra
     shown = {name: (bool(outside[names == name].any()), bool((~outside[names == name]).any())) for name in known}
     order = [known[int(k)] for k in generator(seed, "outside", "folds").permutation(len(known))]
     count = min(_FOLDS, *(sum(one[k] for one in shown.values()) for k in (0, 1)))
-    place: dict[str, int] = {}
+    row: dict[str, int] = {}
     for name in sorted((one for one in order if shown[one][0]), key=lambda one: not shown[one][1]):
-        place[name] = len(place) % count
+        row[name] = len(row) % count
     for name in (one for one in order if not shown[one][0]):
-        inside = [sum(shown[one][1] for one, fold in place.items() if fold == k) for k in range(count)]
-        place[name] = int(np.argmin(inside))
-    return np.array([place[str(name)] for name in names], dtype=np.intp)
+        inside = [sum(shown[one][1] for one, fold in row.items() if fold == k) for k in range(count)]
+        row[name] = int(np.argmin(inside))
+    return np.array([row[str(name)] for name in names], dtype=np.intp)
 
 
 def _weights(names: NDArray[Any], outside: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -280,5 +280,5 @@ def _cross_scores(
 
 def _threshold(scores: NDArray[np.float64], target: float) -> float:
     """The highest threshold that at least this share of the scores reaches."""
-    place = math.ceil(target * len(scores) - 1e-9) - 1
-    return float(np.clip(np.sort(scores)[::-1][max(place, 0)], 1e-6, 1 - 1e-6))
+    row = math.ceil(target * len(scores) - 1e-9) - 1
+    return float(np.clip(np.sort(scores)[::-1][max(row, 0)], 1e-6, 1 - 1e-6))

@@ -140,14 +140,14 @@ def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
     table.writerow(COLUMNS)
     for decision in decisions:
         what, region = decision.what, decision.what.region
-        place = [region.x, region.y, region.width, region.height] if region else ["", "", "", ""]
+        location = [region.x, region.y, region.width, region.height] if region else ["", "", "", ""]
         score = "" if what.score is None else what.score
         cells = [
             decision.source,
             what.kind,
             what.start,
             what.end,
-            *place,
+            *location,
             score,
             decision.decision,
             decision.how,

@@ -164,7 +164,7 @@ def _proposal(decision: Decision, frames: _Frames) -> Mapping[str, Any]:
         "kind": what.kind,
         "span": f"{clock_text(what.start)} to {clock_text(what.end)} ({what.start:.1f} to {what.end:.1f} s)",
         "score": "" if what.score is None else f"{what.score:.2f}",
-        "place": "" if what.region is None else _style(what.region),
+        "location": "" if what.region is None else _style(what.region),
         "shots": frames.shots(min(what.start, frames.end), min(what.end, frames.end), _SHOTS),
     }
 

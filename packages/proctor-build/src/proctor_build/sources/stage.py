@@ -159,7 +159,7 @@ def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder 
     kept = _cache(project) / f"finder-{key}.json"
     if kept.is_file():
         return read_model(kept, OutsideFinder, "a finder of outside pictures")
-    finder = fit_finder(looked, shown, groups, target=settings.target, seed=project.settings.seed, place=file)
+    finder = fit_finder(looked, shown, groups, target=settings.target, seed=project.settings.seed, location=file)
     write_whole(kept, finder.model_dump_json(indent=1) + "\n")
     return finder
 

@@ -47,17 +47,17 @@ class Words(Stage[Letter]):
     async def make(self, work: Work) -> Made[Letter]:
         asker, made, refused = work.asker("writer", PROMPT), [], []
         for letter in work.records("letters", Letter):
-            place = f"{letter.id}w"
+            location = f"{letter.id}w"
             try:
-                said, call = await asker.ask(Said, place, {"letter": letter.text})
+                said, call = await asker.ask(Said, location, {"letter": letter.text})
             except RefusalError as error:
-                refused.append(Refused.of(place, "no draft", "a word", str(error), (letter.id,)))
+                refused.append(Refused.of(location, "no draft", "a word", str(error), (letter.id,)))
                 continue
             if said.word.startswith(letter.text):
-                made.append(Letter(id=place, text=said.word, made_from=(letter.id,), calls=(call,)))
+                made.append(Letter(id=location, text=said.word, made_from=(letter.id,), calls=(call,)))
             else:
                 reason = f"a word that begins with {letter.text}"
-                refused.append(Refused.of(place, "initial", reason, said.word, (letter.id,), (call,)))
+                refused.append(Refused.of(location, "initial", reason, said.word, (letter.id,), (call,)))
         return Made(made, refused)
 
 

@@ -139,8 +139,8 @@ def test_a_reply_of_the_corpus_is_read_in_screening_as_in_a_run(file: Path) -> N
     work: Any = SimpleNamespace(project=SimpleNamespace(settings=SimpleNamespace(seed=0)))
     order = generator(0, "screen", "v-q001", "0").permutation(len(options))
     dealt = [""] * len(options)
-    for place, option in zip(order, options, strict=True):
-        dealt[int(place)] = option
+    for index, option in zip(order, options, strict=True):
+        dealt[int(index)] = option
     letters = option_letters(len(options))
 
     async def screened(reply: str, key: int) -> bool | None:

@@ -27,8 +27,8 @@ def looks(groups: int, each: int, seed: int, apart: float = 4.0) -> tuple[np.nda
 def test_the_threshold_is_the_highest_that_finds_the_share(target: float, expected: float) -> None:
     """Of 0.9, 0.8, 0.7, 0.6 … each threshold t finds those at or above t; by hand for five scores."""
     scores = np.array([0.7, 0.9, 0.1, 0.8, 0.6])
-    place = math.ceil(target * 5) - 1
-    assert _threshold(scores, target) == sorted(scores, reverse=True)[place]
+    row = math.ceil(target * 5) - 1
+    assert _threshold(scores, target) == sorted(scores, reverse=True)[row]
     assert (scores >= _threshold(scores, target)).mean() >= target
     by_hand = {0.5: 0.7, 0.6: 0.7, 0.8: 0.6, 0.9: 0.1, 0.999: 0.1}
     assert _threshold(scores, target) == by_hand[target], expected

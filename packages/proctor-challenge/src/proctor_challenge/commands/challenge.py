@@ -169,9 +169,9 @@ def _close_phase(folder: Path, phase: str, store: str | None, _: str | None) -> 
 def _write_questions(folder: Path, phase: str, _store: str | None, _: str | None) -> None:
     from proctor_challenge import write_public_questions
 
-    place, count = write_public_questions(folder, phase)
-    print_line(f"{place}: {count_of(count, 'question')} without references")
-    print_note(f"In challenge.yaml, {phase} needs: questions: {place}")
+    location, count = write_public_questions(folder, phase)
+    print_line(f"{location}: {count_of(count, 'question')} without references")
+    print_note(f"In challenge.yaml, {phase} needs: questions: {location}")
 
 
 _PHASE_ACTIONS: dict[str, Callable[[Path, str, str | None, str | None], None]] = {
@@ -351,22 +351,22 @@ def pack(
 
     if platform not in PLATFORMS:
         raise UsageError(f"PLATFORM {platform!r} is unknown: choose {one_of(PLATFORMS, platform)}")
-    place = pack_folder(folder, platform) if out is None else out
-    if check and (place / "README.md").is_file():
-        print_note(f"{place} is there already and is checked as it is.")
+    location = pack_folder(folder, platform) if out is None else out
+    if check and (location / "README.md").is_file():
+        print_note(f"{location} is there already and is checked as it is.")
     else:
         with at_work("packing"):
-            written = write_pack(platform, folder, place, image)
+            written = write_pack(platform, folder, location, image)
         print_line(
-            f"{count_of(len(written.phases), 'phase')} packed for {platform} in {place}: read {place / 'README.md'}"
+            f"{count_of(len(written.phases), 'phase')} packed for {platform} in {location}: read {location / 'README.md'}"
         )
         print_note(*written.notes)
     if not check:
         return
-    for pack_check in check_pack(platform, folder, place):
+    for pack_check in check_pack(platform, folder, location):
         if not pack_check.ok:
             found = "; ".join(pack_check.wrong[:3]) or "no figures"
-            raise InputError(place, f"phase {pack_check.phase}", found=found, expected="Proctor's own figures")
+            raise InputError(location, f"phase {pack_check.phase}", found=found, expected="Proctor's own figures")
         told = (
             f"{count_of(pack_check.figures, 'figure')} as Proctor's own (largest difference {pack_check.largest:.1e})"
         )

@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    place = os.environ["PROCTOR_SOCKET"]
-    server = UnixStreamServer(place, _Handler)
-    Path(place).chmod(0o666)  # the client is another user
+    location = os.environ["PROCTOR_SOCKET"]
+    server = UnixStreamServer(location, _Handler)
+    Path(location).chmod(0o666)  # the client is another user
     server.serve_forever()

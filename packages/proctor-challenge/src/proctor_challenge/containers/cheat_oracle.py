@@ -167,9 +167,9 @@ def main() -> None:
     for one in _Handler.oracle.reached:
         sys.stdout.write(f"reached: {one}\n")
     sys.stdout.flush()
-    place = os.environ["PROCTOR_SOCKET"]
-    server = UnixStreamServer(place, _Handler)
-    Path(place).chmod(0o666)  # the client is another user
+    location = os.environ["PROCTOR_SOCKET"]
+    server = UnixStreamServer(location, _Handler)
+    Path(location).chmod(0o666)  # the client is another user
     server.serve_forever()
 
 

@@ -148,15 +148,15 @@ class _Members:
             self._found[name] = member
 
     def _check(self, member: tarfile.TarInfo, name: str) -> None:
-        place = repr(name[:80])
+        location = repr(name[:80])
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise InputError(self._archive, place, found="a device or a pipe", expected="files")
+            raise InputError(self._archive, location, found="a device or a pipe", expected="files")
         if not _inside(name) or (member.issym() and not _inside(member.linkname, PurePosixPath(name).parent)):
-            raise InputError(self._archive, place, found="a name outside the archive", expected="one inside")
+            raise InputError(self._archive, location, found="a name outside the archive", expected="one inside")
         if member.islnk() and not _inside(member.linkname):
-            raise InputError(self._archive, place, found="a link out of the archive", expected="one inside")
+            raise InputError(self._archive, location, found="a link out of the archive", expected="one inside")
         if name in self._found and not member.isdir():
-            raise InputError(self._archive, place, found="the name twice", expected="each name once")
+            raise InputError(self._archive, location, found="the name twice", expected="each name once")
 
     def image(self) -> ImageArchive:
         if "manifest.json" in self._found:  # docker's form, else OCI's
@@ -168,11 +168,11 @@ class _Members:
         manifest = _object(self._json(self._blob(listed)))
         return ImageArchive(self._digest(self._blob(_object(manifest.get("config")))))
 
-    def _only(self, place: str, images: Any) -> dict[str, Any]:
+    def _only(self, location: str, images: Any) -> dict[str, Any]:
         if isinstance(images, list) and len(images) == 1:
             return _object(images[0])
         count = len(images) if isinstance(images, list) else 0
-        raise InputError(self._archive, place, found=f"{count} images", expected="one image")
+        raise InputError(self._archive, location, found=f"{count} images", expected="one image")
 
     def _blob(self, descriptor: dict[str, Any]) -> str:
         digest = descriptor.get("digest")

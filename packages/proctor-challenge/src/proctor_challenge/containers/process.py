@@ -44,9 +44,9 @@ class ProcessExecutor:
         box = BoxFolder(label, f"{self.name} {name}")
         folder = box.path
         known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        place = str(folder / SOCKET)
-        place = place if len(place) < _MAX_PATH else SOCKET  # relative to the working folder
-        own = {"PROCTOR_SOCKET": place, "PROCTOR_BOX": name, "PYTHONUNBUFFERED": "1"}
+        location = str(folder / SOCKET)
+        location = location if len(location) < _MAX_PATH else SOCKET  # relative to the working folder
+        own = {"PROCTOR_SOCKET": location, "PROCTOR_BOX": name, "PYTHONUNBUFFERED": "1"}
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,

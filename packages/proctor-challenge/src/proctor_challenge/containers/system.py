@@ -229,8 +229,8 @@ class BoxedSystem:
     async def _ask(self, box: StartedBox, item: Item, view: View) -> Answer:
         with aside("media"):
             media = await _media_of(view)
-        with _placed(media, box) as placed:
-            question = question_fields(self._opaque(item.id), item, self._question_s) | {"media": placed}
+        with _kept_rows(media, box) as located:
+            question = question_fields(self._opaque(item.id), item, self._question_s) | {"media": located}
             try:
                 return Answer(item_id=item.id, text=await invoke(box, question, self._question_s))
             except TimeoutError:
@@ -309,10 +309,10 @@ async def _media_of(view: View) -> list[_Medium]:
 
 
 @contextmanager
-def _placed(media: Sequence[_Medium], box: StartedBox) -> Iterator[list[JsonValue]]:
+def _kept_rows(media: Sequence[_Medium], box: StartedBox) -> Iterator[list[JsonValue]]:
     """The files of one question while it is asked, as its fields. Afterwards they are truncated before they are
     removed, so that a box that keeps one open has only what it read in time."""
-    placed: list[JsonValue] = []
+    kept_rows: list[JsonValue] = []
     files: list[Path] = []
     try:
         with aside("media"):
@@ -322,8 +322,8 @@ def _placed(media: Sequence[_Medium], box: StartedBox) -> Iterator[list[JsonValu
                 files[-1].write_bytes(medium.content)
                 files[-1].chmod(0o444)
                 os.utime(files[-1], (0, 0))
-                placed.append({"path": f"{box.media_inside}/{name}", "kind": medium.kind, **medium.fields})
-        yield placed
+                kept_rows.append({"path": f"{box.media_inside}/{name}", "kind": medium.kind, **medium.fields})
+        yield kept_rows
     finally:
         for file in files:
             with suppress(OSError):

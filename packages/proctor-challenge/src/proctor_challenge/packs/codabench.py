@@ -90,14 +90,16 @@ def _dates(phases: Sequence[PhaseSource]) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     before: datetime | None = None
     for number, one in enumerate(phases):
-        place, phase = f"phase {one.phase.name}", one.phase
+        location, phase = f"phase {one.phase.name}", one.phase
         following = phases[number + 1].phase if number + 1 < len(phases) else None
         if phase.opens is None or (following is not None and phase.closes is None):
             missing = "opens" if phase.opens is None else "closes"
-            raise InputError(one.folder, f"{place}, {missing}", found="nothing", expected="a date: Codabench needs one")
+            raise InputError(
+                one.folder, f"{location}, {missing}", found="nothing", expected="a date: Codabench needs one"
+            )
         if before is not None and phase.opens < before:
             expected = f"the end of the phase before it ({_utc(before)}): Codabench's do not overlap"
-            raise InputError(one.folder, f"{place}, opens", found=_utc(phase.opens), expected=expected)
+            raise InputError(one.folder, f"{location}, opens", found=_utc(phase.opens), expected=expected)
         dates = {"start": _utc(phase.opens)}
         if phase.closes is not None:
             touching = following is not None and following.opens == phase.closes
@@ -197,9 +199,9 @@ def _phase_files(source: PhaseSource, scratch: Path) -> dict[str, bytes]:
     phase = source.phase
     files = {}
     for name, part in (("reference", source), ("public", source.handed_out())):
-        place = scratch / phase.name / name
-        copy_part(part, place)
-        files[f"{name}_{phase.name}.zip"] = _zipped_folder(place)
+        location = scratch / phase.name / name
+        copy_part(part, location)
+        files[f"{name}_{phase.name}.zip"] = _zipped_folder(location)
     kit = scratch / phase.name / "kit"
     write_starting_kit(source, kit)
     files[f"starting_kit_{phase.name}.zip"] = _zipped_folder(kit)

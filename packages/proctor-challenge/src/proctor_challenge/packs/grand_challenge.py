@@ -127,9 +127,9 @@ def _check_items(source: PhaseSource) -> None:
     for item in source.benchmark.counted():
         if len(item.media) != 1 or not isinstance(item.media[0], VideoClip):
             found = f"media ({len(item.media)}) that are not one video" if item.media else "no media"
-            place = f"phase {source.phase.name}, question {item.id}"
+            location = f"phase {source.phase.name}, question {item.id}"
             expected = "one video: a phase's sockets are the same for all"
-            raise InputError(source.folder, place, found=found, expected=expected)
+            raise InputError(source.folder, location, found=found, expected=expected)
 
 
 async def _write_cases(source: PhaseSource, cases: dict[str, Item], sockets: PhaseSockets, folder: Path) -> int:
@@ -137,16 +137,18 @@ async def _write_cases(source: PhaseSource, cases: dict[str, Item], sockets: Pha
     library = MediaLibrary(source.benchmark.media_root)
     missing = 0
     for case, item in cases.items():
-        place = folder / case
-        place.mkdir(parents=True)
-        _write_json(place / sockets.question.relative_path, question_fields(case, item, source.phase.budget.question_s))
+        location = folder / case
+        location.mkdir(parents=True)
+        _write_json(
+            location / sockets.question.relative_path, question_fields(case, item, source.phase.budget.question_s)
+        )
         if library.missing([item]):
             missing += 1
             continue
         shown = view(item, source.phase.condition, library)
         clips = await shown.files() if isinstance(shown, ShowsFiles) else []
         for clip in clips:
-            (place / sockets.video.relative_path).write_bytes(clip.mp4)
+            (location / sockets.video.relative_path).write_bytes(clip.mp4)
     return missing
 
 

@@ -214,9 +214,9 @@ class PhaseSource:
                 return baseline.name, self.folder / baseline.answers[self.phase.name]
         guesses = write_guesses(self.benchmark, self.settings, folder)
         if guesses is None:
-            place = f"phase {self.phase.name}, baselines"
+            location = f"phase {self.phase.name}, baselines"
             expected = "a baseline's: a pack is checked with them"
-            raise InputError(self.folder, place, found="no answers", expected=expected)
+            raise InputError(self.folder, location, found="no answers", expected=expected)
         return GUESSER, guesses
 
     def own_figures(self, file: Path) -> list[PackFigure]:
@@ -256,8 +256,8 @@ def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[Phase
     found_sources = [PhaseSource(folder, settings, phase) for phase in chosen]
     for source in found_sources:
         if source.phase.hidden and Path(source.phase.sealed) == Path(SEALED):
-            place, expected = f"phase {source.phase.name}, sealed", f"a folder of its own inside {SEALED}/"
-            raise InputError(folder, place, found=repr(source.phase.sealed), expected=expected)
+            location, expected = f"phase {source.phase.name}, sealed", f"a folder of its own inside {SEALED}/"
+            raise InputError(folder, location, found=repr(source.phase.sealed), expected=expected)
         if problems := list(_public_problems(source)):
             raise ProblemsError(folder, [f"{source.phase.name}: {line}" for line in problems])
     return found_sources
@@ -286,15 +286,15 @@ def copy_part(source: PhaseSource, out: Path) -> None:
     fingerprint = packed_hash(SealedPart(source.folder, alone), phase)
     named = {medium.source for item in source.benchmark.items for medium in item.media}
     data, media = source.folder / path, source.folder / (phase.media or path)
-    data_place, media_place = _HIDDEN if phase.sealed else _PUBLIC
-    data_place += f"/{data.name}" if data.is_file() else ""
-    settings = _part_settings(alone, data_place, media_place if phase.media else "")
+    data_location, media_location = _HIDDEN if phase.sealed else _PUBLIC
+    data_location += f"/{data.name}" if data.is_file() else ""
+    settings = _part_settings(alone, data_location, media_location if phase.media else "")
     packed = PackedPart(settings=settings, fingerprint=fingerprint)
     for needed in (set[str](), named):
         absent = named if phase.media else named - needed  # a folder of media may lie inside that of the questions
-        _copy(data, out / data_place, {os.path.normpath(media / name) for name in absent})
+        _copy(data, out / data_location, {os.path.normpath(media / name) for name in absent})
         if phase.media:
-            _copy_media(media, out / media_place, needed)
+            _copy_media(media, out / media_location, needed)
         try:
             check_part(packed, out)
             break

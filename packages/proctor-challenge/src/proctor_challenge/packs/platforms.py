@@ -245,10 +245,10 @@ def write_jobs(source: PhaseSource, answers: Path, folder: Path) -> None:
                 "status": SUCCEEDED if done else "Failed",
             }
         )
-        place = folder / name / "output"
-        place.mkdir(parents=True)
+        location = folder / name / "output"
+        location.mkdir(parents=True)
         if answer is not None and done:
-            (place / sockets.answer.relative_path).write_text(json.dumps({"answer": answer.text}), encoding="utf-8")
+            (location / sockets.answer.relative_path).write_text(json.dumps({"answer": answer.text}), encoding="utf-8")
     (folder / PREDICTIONS).write_text(json.dumps(jobs), encoding="utf-8")
 
 

@@ -261,8 +261,10 @@ def evaluate_grand_challenge(given: Path, out: Path, truth: Path) -> None:
         case = job.case(sockets)
         if case not in ids or case in answers:
             what = "a second time" if case in answers else "which is not in the ground truth"
-            place, expected = f"job {job.pk}", "each case of the archive once"
-            raise core.InputError(given / PREDICTIONS, place, found=f"the case {case[:40]!r} {what}", expected=expected)
+            location, expected = f"job {job.pk}", "each case of the archive once"
+            raise core.InputError(
+                given / PREDICTIONS, location, found=f"the case {case[:40]!r} {what}", expected=expected
+            )
         answers[case] = job.answer(given, sockets, items[ids[case]])
     if len(answers) < len(ids):
         lacking = f"{len(answers)} of {core.count_of(len(ids), 'case')}"

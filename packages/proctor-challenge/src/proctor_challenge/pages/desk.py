@@ -45,7 +45,7 @@ class FairQueue:
         self._orders = 0
 
     @asynccontextmanager
-    async def place(self, team: int) -> AsyncIterator[None]:
+    async def slot(self, team: int) -> AsyncIterator[None]:
         """A place within the block."""
         await self._turn(team)
         start = self._clock()
@@ -130,7 +130,7 @@ class UploadDesk:
     async def _checked(self, team: int, submission: int) -> None:
         renewing = asyncio.create_task(self._renew(submission))
         try:
-            async with self._queue.place(team):
+            async with self._queue.slot(team):
                 found = await run_in_threadpool(check_received, self.challenge, submission)
             while True:
                 try:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
 from proctor.core import InputError
 from proctor_challenge.descriptions import all_descriptions, rule_on_description
-from proctor_challenge.membership import TeamError, end_membership, is_member, members_of, place_member
+from proctor_challenge.membership import TeamError, assign_member, end_membership, is_member, members_of
 from proctor_challenge.pages.access import KnownPhase, Line, Number, Organiser, challenge_of
 from proctor_challenge.schema import boards, members, submissions, teams
 from proctor_challenge.states import HOLDING, PhaseState, SubmissionState, opening_of, phase_state, set_phase
@@ -112,7 +112,7 @@ def add_to_team(request: Request, number: Number, organiser: Organiser, name: Li
     try:
         with challenge.writing() as connection:
             _check_team(connection, number)
-            place_member(connection, challenge, organiser.account, name, number)
+            assign_member(connection, challenge, organiser.account, name, number)
     except TeamError as error:
         return _team_page(request, number, fault="organise.problem." + error.reason, entered=name)
     except InputError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from proctor_challenge.challenge import Challenge, challenge_store
 from proctor_challenge.settings import CHALLENGE_FILE, read_challenge, size_of
 from proctor_challenge.uploads import upload_size
-from proctor_web import AccountsPlace, Listening, Site, remove_unfinished, signing_key
+from proctor_web import AccountsLocation, Listening, Site, remove_unfinished, signing_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -50,9 +50,9 @@ class ChallengeSite(Site):
         sizes: dict[str, int] = {}
         description = size_of(self.challenge.settings.uploads.description)
         for phase in self.challenge.settings.phases:
-            place = f"/phase/{re.escape(phase.name)}/"
-            sizes |= {place + kind: upload_size(self.challenge, phase, kind) for kind in phase.accepts}
-            sizes[place + "description"] = description
+            location = f"/phase/{re.escape(phase.name)}/"
+            sizes |= {location + kind: upload_size(self.challenge, phase, kind) for kind in phase.accepts}
+            sizes[location + "description"] = description
         return {re.compile(path): size + _FORM for path, size in sizes.items()}
 
     def mount(self, app: FastAPI) -> None:
@@ -91,7 +91,7 @@ def open_challenge(
     )
 
 
-def challenge_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
+def challenge_accounts(folder: Path, store: str | None = None) -> AccountsLocation:
     """The accounts of a challenge, for any user who may write its database. Raises `InputError` for a folder without a
     challenge."""
     settings = read_challenge(folder)
@@ -99,5 +99,5 @@ def challenge_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
     def opened(create: bool) -> Engine:
         return Challenge.open(folder, "organiser", store=store, create=create).engine
 
-    place = challenge_store(folder, settings, store)
-    return AccountsPlace(place, opened, settings.address, CHALLENGE_FILE, "participant")
+    location = challenge_store(folder, settings, store)
+    return AccountsLocation(location, opened, settings.address, CHALLENGE_FILE, "participant")

@@ -195,7 +195,7 @@ def _submission(request: Request, number: int, viewer: Viewer, template: str) ->
     )
 
 
-_PROBLEM = re.compile(r"(?:error|wrong): (?P<rule>[a-z-]+): (?P<place>.+?): (?P<text>found .+)", re.DOTALL)
+_PROBLEM = re.compile(r"(?:error|wrong): (?P<rule>[a-z-]+): (?P<location>.+?): (?P<text>found .+)", re.DOTALL)
 _RULES = {
     *("entry", "duplicate", "unknown", "missing", "format", "too-long", "late", "no-latency", "no-answer"),
     *("no-rationale", "empty-order", "missing-label", "repeated-label", "unknown-label"),
@@ -212,7 +212,7 @@ def told_problem(line: str) -> dict[str, str]:
     """
     found = _PROBLEM.fullmatch(line)
     if found is None or found["rule"] not in _RULES:
-        return {"rule": "", "place": "", "text": line}
+        return {"rule": "", "location": "", "text": line}
     return found.groupdict() | {"rule": found["rule"].replace("-", "_")}
 
 

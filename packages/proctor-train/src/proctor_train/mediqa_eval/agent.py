@@ -84,16 +84,16 @@ class CloserLook(FrozenModel):
         return self
 
 
-def enlarge(case: Case, place: int, request: CloserLook) -> Frame:
-    """The part of a case's image (`place` among its images), scaled to 768 pixels at its longest side. Raises
+def enlarge(case: Case, row: int, request: CloserLook) -> Frame:
+    """The part of a case's image (`row` among its images), scaled to 768 pixels at its longest side. Raises
     `InputError` for a file that can't be read any more."""
     from PIL import ImageFilter, ImageOps
     from PIL.Image import Resampling
 
     if case.image_root is None:
-        raise IndexError(place)
-    scan = case.scans[place] if case.scans else None
-    picture = read_image(locate(case.image_root, case.images[place]), scan)
+        raise IndexError(row)
+    scan = case.scans[row] if case.scans else None
+    picture = read_image(locate(case.image_root, case.images[row]), scan)
     wide, high = picture.size
     left, top = int(request.left * wide), int(request.top * high)
     right, bottom = max(left + 1, round(request.right * wide)), max(top + 1, round(request.bottom * high))
@@ -111,10 +111,10 @@ def enlarge(case: Case, place: int, request: CloserLook) -> Frame:
 
 async def look_closer(case: Case, request: CloserLook, pictures: Pictures) -> ToolResult:
     """A part of a picture, enlarged."""
-    if not 1 <= request.picture <= len(pictures.places):
-        return ToolResult(f"there is no picture {request.picture}: there are {len(pictures.places)}", failed=True)
+    if not 1 <= request.picture <= len(pictures.positions):
+        return ToolResult(f"there is no picture {request.picture}: there are {len(pictures.positions)}", failed=True)
     try:
-        frame = await asyncio.to_thread(enlarge, case, pictures.places[request.picture - 1], request)
+        frame = await asyncio.to_thread(enlarge, case, pictures.positions[request.picture - 1], request)
     except InputError:
         return ToolResult("the picture can't be read", failed=True)
     return ToolResult("the picture follows", (frame,))
@@ -163,13 +163,13 @@ class SimilarCases:
     ) -> list[RatedCase]:
         own = await self._vector(pictures, sight)
         similarity: list[tuple[float, int, RatedCase]] = []
-        for place, one in enumerate(self._by_text.ranked(case)):  # the similarity of texts breaks ties
+        for index, one in enumerate(self._by_text.ranked(case)):  # the similarity of texts breaks ties
             if one.case.encounter not in self._seen:
                 other = await look(one.case)
                 self._seen[one.case.encounter] = await self._vector(other, sight) if other.frames else None
             vector = self._seen[one.case.encounter]
             if vector is not None:
-                similarity.append((-round(float(vector @ own), 6), place, one))
+                similarity.append((-round(float(vector @ own), 6), index, one))
         return [one for _, _, one in sorted(similarity, key=lambda row: row[:2])[:count]]
 
     async def _vector(self, pictures: Pictures, sight: MultimodalEncoder) -> NDArray[np.float64]:

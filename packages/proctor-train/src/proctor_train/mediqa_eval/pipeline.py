@@ -359,14 +359,14 @@ class PipelineFit(FrozenModel):
         fold = self.fold_of(case)
         scores, expected = {}, {}
         for dimension in case.dimensions:
-            place, (low, high) = f"{case.language}/{dimension.name}", (dimension.levels[0], dimension.levels[-1])
-            if self.levels.get(place) != dimension.levels:
+            row, (low, high) = f"{case.language}/{dimension.name}", (dimension.levels[0], dimension.levels[-1])
+            if self.levels.get(row) != dimension.levels:
                 found, learned = (
-                    f"{place} ({', '.join(f'{level:g}' for level in dimension.levels)})",
+                    f"{row} ({', '.join(f'{level:g}' for level in dimension.levels)})",
                     ", ".join(self.levels),
                 )
                 raise InputError(f"case {case.id}", found=found, expected=f"one that was learned: {learned}")
-            functions = self.ratings[place]
+            functions = self.ratings[row]
             own = functions.everything if fold is None else functions.without[fold]
             scores[dimension.name] = round(low + (high - low) * own.relative(signals), _DIGITS)
             expected[dimension.name] = round(min(max(own.expected(signals), low), high), _DIGITS)

@@ -33,7 +33,7 @@ def fit_pipeline(
     fold. Raises `InputError` for fewer encounters than folds, and for constant ratings on a dimension of a language.
     """
     parts = encounter_folds(rated, folds, seed)
-    fold = {place: number for number, (_, held) in enumerate(parts) for place in held}
+    fold = {row: number for number, (_, held) in enumerate(parts) for row in held}
     ratings: dict[str, PerFold[LinearRating]] = {}
     levels: dict[str, tuple[float, ...]] = {}
     penalties: dict[str, float] = {}
@@ -46,9 +46,9 @@ def fit_pipeline(
             rest = [k for k in own if fold[k] != number]
             without.append(_learned([rated[k] for k in rest], [signals[k] for k in rest], folds, seed)[0])
         for dimension in rated[own[0]].case.dimensions:
-            place = f"{language}/{dimension.name}"
-            levels[place] = dimension.levels
-            ratings[place] = PerFold(
+            row = f"{language}/{dimension.name}"
+            levels[row] = dimension.levels
+            ratings[row] = PerFold(
                 everything=everything[dimension.name], without=[some[dimension.name] for some in without]
             )
     return PipelineFit(

@@ -256,10 +256,10 @@ def test_a_copy_of_an_encounter_is_never_on_both_sides(encoder: str, tmp_path: P
     Image.new("RGB", (8, 8), (9, 9, 9)).save(file)
     (tmp_path / "b.png").write_bytes(file.read_bytes())
     pictured = [
-        RatedCase(replace(one.case, images=(("a.png", "b.png")[place % 2],), image_root=tmp_path), one.values)
+        RatedCase(replace(one.case, images=(("a.png", "b.png")[row % 2],), image_root=tmp_path), one.values)
         if one.case.encounter in {"two/0", "one/1"}
         else one
-        for place, one in enumerate(RATED)
+        for row, one in enumerate(RATED)
     ]
     seen: list[set[str]] = []
 

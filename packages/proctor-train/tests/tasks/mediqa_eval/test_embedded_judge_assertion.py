@@ -105,10 +105,10 @@ def test_changed_answers_stand_among_the_others_as_they_were() -> None:
     cases = [one.case for one in made_up(4, languages=("en",))]
     made, changed, origin, numbers = changed_cases(cases, 0)
     assert len(changed) == len(origin) == len(numbers) == 2 * len(set(numbers))
-    for place, source in zip(changed, origin, strict=True):
+    for row, source in zip(changed, origin, strict=True):
         own = cases[source]
-        others = [one for one in made if one.id == made[place].id and one is not made[place]]
-        assert own.candidate in made[place].candidate
+        others = [one for one in made if one.id == made[row].id and one is not made[row]]
+        assert own.candidate in made[row].candidate
         assert sorted(one.candidate for one in others) == sorted(
             one.candidate for k, one in enumerate(cases) if one.id == own.id and k != source
         )
@@ -137,12 +137,12 @@ def test_the_judge_notices_a_denial_in_words_that_it_never_learned() -> None:
         new, good = [one.case for one in given], [one.values["overall"] == 1.0 for one in given]
         own = judge.score(new)
         moved = []
-        for place, case in enumerate(new):
-            if not good[place]:
+        for row, case in enumerate(new):
+            if not good[row]:
                 continue
             changed = replace(case, candidate=f"It is not true that: {case.candidate}")
-            (said, *_) = judge.score([changed, *(one for k, one in enumerate(new) if one.id == case.id and k != place)])
-            moved.append(said.values["overall"] - own[place].values["overall"])
+            (said, *_) = judge.score([changed, *(one for k, one in enumerate(new) if one.id == case.id and k != row)])
+            moved.append(said.values["overall"] - own[row].values["overall"])
         shifts[contrast] = float(np.mean(moved))
     assert shifts[10] < -0.1  # a standard deviation of the answers learned from
     assert shifts[10] < shifts[0] - 0.1

@@ -45,7 +45,7 @@ def test_one_draw_is_what_a_comparison_of_two_metrics_gives() -> None:
     whole, *_ = beside_best(TABLE, [FIRST], [WORSE, BETTER], SETTINGS)
     board = compare(TABLE, [FIRST, BETTER], SETTINGS)[0]
     assert (whole.language, whole.dimension, whole.other) == ("en", "", "better")
-    means = {place.metric: place.mean for place in board.metrics}
+    means = {row.metric: row.mean for row in board.metrics}
     assert whole.judge.value == pytest.approx(means["judge"].value)
     assert whole.beside.value == pytest.approx(means["better"].value)
     pair = board.comparisons[0].difference

@@ -115,7 +115,7 @@ def test_labels_of_other_encounters_are_weighed_against_ratings() -> None:
     alone = read_rated(noisy, hashed)[0]
     helped = read_rated(noisy, hashed, TrainingMaterial(weak=weak_of(30, 2)))[0]
     assert len(helped.answers) == len(alone.answers) + 90
-    assert helped.places == alone.places
+    assert helped.positions == alone.positions
     truth = np.array([[one.values["disagree_flag"], one.values["overall"]] for one in rated])
     figures = []
     for known in (alone, helped):

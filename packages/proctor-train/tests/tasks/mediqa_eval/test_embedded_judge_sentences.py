@@ -130,11 +130,11 @@ def test_unseen_boilerplate_moves_no_score_and_an_unseen_denial_costs(language: 
     own = scored(judge, cases)
     for kind, low, high in (("padded", -0.1, 0.1), ("denied", -np.inf, -cost)):
         asked = [
-            (place, replace(cases[place], id=f"{number}", candidate=wording.replace("{text}", cases[place].candidate)))
+            (row, replace(cases[row], id=f"{number}", candidate=wording.replace("{text}", cases[row].candidate)))
             for number, wording in enumerate(wordings(kind, language))
-            for place in [number % len(cases)]
+            for row in [number % len(cases)]
         ]
-        moved = scored(judge, [case for _, case in asked]) - own[[place for place, _ in asked]]
+        moved = scored(judge, [case for _, case in asked]) - own[[row for row, _ in asked]]
         assert low <= float(moved.mean() / spread) <= high, kind
 
 

@@ -68,8 +68,8 @@ def _shuffled(rated: Sequence[RatedCase]) -> list[RatedCase]:
     for language in ("en", "zh"):
         own = [k for k, one in enumerate(rated) if one.case.language == language]
         order = generator(5, language).permutation(len(own))
-        for place, other in zip(own, order, strict=True):
-            found[place] = RatedCase(rated[place].case, rated[own[int(other)]].values)
+        for row, other in zip(own, order, strict=True):
+            found[row] = RatedCase(rated[row].case, rated[own[int(other)]].values)
     return found
 
 
@@ -156,8 +156,8 @@ def test_an_encounter_under_another_name_is_known() -> None:
     assert fit.rated(renamed, values) == fit.rated(known, values)
     new = replace(renamed, query="Something that nobody asked?")
     assert fit.fold_of(new) is None
-    place = f"en/{known.dimensions[0].name}"
-    wanted = known.dimensions[0].levels[-1] * fit.ratings[place].everything.relative(values)
+    row = f"en/{known.dimensions[0].name}"
+    wanted = known.dimensions[0].levels[-1] * fit.ratings[row].everything.relative(values)
     assert fit.rated(new, values)[0][known.dimensions[0].name] == pytest.approx(wanted, abs=1e-6)
     others = {fold: one.case for one in rated if (fold := fit.fold_of(one.case)) is not None}
     mixed = replace(

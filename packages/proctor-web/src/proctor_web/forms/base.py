@@ -94,9 +94,9 @@ class Form(ABC, Generic[B, P]):
     frames_only: ClassVar[bool] = False
     """Whether readers see single frames alone, by their ids: neither the video nor the time of a frame."""
 
-    def read_body(self, body: object, file: Path | None = None, place: str = "") -> B:
+    def read_body(self, body: object, file: Path | None = None, location: str = "") -> B:
         """Validates the body of an item. Raises `InputError` with the field."""
-        return validated(self.body, body, file, place)  # type: ignore[return-value]
+        return validated(self.body, body, file, location)  # type: ignore[return-value]
 
     def read(self, body: B, payload: object) -> P:
         """Validates a payload, also against the item. Raises `InputError` with the field."""

@@ -131,8 +131,8 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
         check_known([box.label for box in payload.boxes], body.classes, "class")
         for (time, label), times in Counter((box.at.time, box.label) for box in payload.boxes).items():
             if times > _MOST_PER_FRAME:
-                place = f"reading, class {label!r} at {time:g} s"
-                raise InputError(place, found=f"{times} boxes", expected=f"at most {_MOST_PER_FRAME}")
+                location = f"reading, class {label!r} at {time:g} s"
+                raise InputError(location, found=f"{times} boxes", expected=f"at most {_MOST_PER_FRAME}")
 
         decided = Counter([*payload.decided.accepted, *payload.decided.refused])
         wrong = next((one for one, times in decided.items() if one >= len(body.proposals) or times > 1), None)
@@ -346,10 +346,10 @@ class OrderForm(Form[OrderBody, OrderPayload]):
         return ORDER
 
     def values(self, body: OrderBody, payload: OrderPayload) -> ReadingValues:
-        place = {name: number for number, name in enumerate(payload.order)}
+        row = {name: number for number, name in enumerate(payload.order)}
         pairs = {
-            f"{one} before {other}": yes(place[one] < place[other])
+            f"{one} before {other}": yes(row[one] < row[other])
             for one, other in combinations(sorted(body.ids), 2)
-            if one in place and other in place
+            if one in row and other in row
         }
         return ReadingValues(pairs)

@@ -131,12 +131,12 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
         """What a corrected sentence lacks."""
         if not decision.text or not decision.frames:
             return ["rationale.text"] if not decision.text else ["rationale.citation"]
-        place = {name: number for number, name in enumerate(body.recorded)}
+        row = {name: number for number, name in enumerate(body.recorded)}
         lettered = all(len(name) == 1 and name.isupper() for name in body.ids)
         named = mentioned(decision.text) if lettered else ()
-        told = [pair for pair in told_order(decision.text) if {*pair} <= place.keys()]
+        told = [pair for pair in told_order(decision.text) if {*pair} <= row.keys()]
         faults = ["rationale.named"] if any(label not in decision.frames for label in named) else []
-        return faults + (["rationale.told"] if any(place[one] >= place[other] for one, other in told) else [])
+        return faults + (["rationale.told"] if any(row[one] >= row[other] for one, other in told) else [])
 
     def media_needed(self, body: RationaleBody) -> int:
         return 1 + max(frame.media for frame in body.frames)
@@ -152,11 +152,11 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
         return ("keep", "correct", "remove") if dimension == SENTENCES else super().levels(dimension)
 
     def values(self, body: RationaleBody, payload: RationalePayload) -> ReadingValues:
-        place = {name: number for number, name in enumerate(payload.order)}
+        row = {name: number for number, name in enumerate(payload.order)}
         labels = {
-            f"{one} before {other}": yes(place[one] < place[other])
+            f"{one} before {other}": yes(row[one] < row[other])
             for one, other in combinations(sorted(body.ids), 2)
-            if one in place and other in place
+            if one in row and other in row
         }
         labels |= {WHOLE_ORDER: " > ".join(payload.order), AS_RECORDED: yes(payload.order == body.recorded)}
         decided = self._decided(body, payload)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from proctor.core import InputError
 from proctor_web.forms import QuestionText
 from proctor_web.pages import language_of, page
-from proctor_web.progress import my_studies, next_item, place_in_work
+from proctor_web.progress import my_studies, next_item, position_in_work
 from proctor_web.questions import guessability, write_question
 from proctor_web.readings import (
     ConflictError,
@@ -46,10 +46,10 @@ _LETTERS = "bdfghpqtvxyz"
 """Letters that neither the player nor the page uses as keys."""
 
 
-def shortcut_keys(labels: Sequence[str], *, nothing: bool = False, places: bool = False) -> list[str]:
+def shortcut_keys(labels: Sequence[str], *, nothing: bool = False, positions: bool = False) -> list[str]:
     """The keyboard shortcut of each label, "" for those beyond the last key. A digit never stands for another number
     than the label's own: labels with one digit each have it as key. Other labels with digits have letters, as have all
-    if the page numbers `places`. Labels without digits have 1 to 9 in their order, then letters. With `nothing`, the
+    if the page numbers `positions`. Labels without digits have 1 to 9 in their order, then letters. With `nothing`, the
     key 0 is taken.
 
     >>> shortcut_keys(["0", "1", "2"]), shortcut_keys(["0", "0.5", "1"]), shortcut_keys(["clip", "stapler"])
@@ -61,8 +61,8 @@ def shortcut_keys(labels: Sequence[str], *, nothing: bool = False, places: bool 
         return own
     used = {label.lower() for label in labels}
     keys = [key for key in _LETTERS if key not in used]
-    keys = keys if places or any(numbers) else [*"123456789", *keys]
-    return [keys[place] if place < len(keys) else "" for place in range(len(labels))]
+    keys = keys if positions or any(numbers) else [*"123456789", *keys]
+    return [keys[row] if row < len(keys) else "" for row in range(len(labels))]
 
 
 class _Request(BaseModel):
@@ -144,7 +144,7 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         others = others_readings(connection, visitor.account, opened.version)
         settled = settlement(connection, visitor.account, opened.version)
         study = next(iter(my_studies(connection, visitor.account, opened.study)), None)
-        place = place_in_work(connection, visitor.account, opened.study, item_id)
+        position = position_in_work(connection, visitor.account, opened.study, item_id)
     is_reader = opened.role == "reader"
     shown = settled if settled is not None and not is_reader else None
     begun = (
@@ -165,7 +165,7 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         settled=settled,
         open=mine is None or mine.sealed is None if is_reader else settled is None,
         study=study,
-        place=place,
+        position=position,
         keys_of=shortcut_keys,
     )
 

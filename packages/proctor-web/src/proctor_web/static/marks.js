@@ -34,7 +34,7 @@ function order(form, page) {
   const strip = form.querySelector("[data-order]");
   if (!strip) return;
   const control = form.querySelector("[data-orders]");
-  const [open, done] = ["[data-open]", "[data-placed]"].map((name) => strip.querySelector(name));
+  const [open, done] = ["[data-open]", "[data-ordered]"].map((name) => strip.querySelector(name));
   const frames = [...strip.querySelectorAll("[data-frame]")];
   const ids = frames.map((one) => one.dataset.frame);
   const draw = () => {
@@ -43,7 +43,7 @@ function order(form, page) {
     for (const id of [...placed, ...ids.filter((one) => !placed.includes(one))]) {
       const one = frames[ids.indexOf(id)];
       const at = placed.indexOf(id);
-      one.querySelector("output").textContent = at < 0 ? "" : strip.dataset.place.replace("{number}", at + 1);
+      one.querySelector("output").textContent = at < 0 ? "" : strip.dataset.position.replace("{number}", at + 1);
       (at < 0 ? open : done).append(one);
     }
     if (frames.includes(focused)) focused.focus({ preventScroll: true });

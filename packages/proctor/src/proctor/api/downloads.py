@@ -59,10 +59,10 @@ def fetch(
         raise _not_available(benchmark, source)
     folder, told = Path(out or benchmark), on_change
     with whole_folder(folder) as draft:
-        place, sent, file, ours = _sent(source, url, told)
+        location, sent, file, ours = _sent(source, url, told)
         try:
-            _take(file, draft, source, place)
-            found = _checked(draft, source, place, sent, named=bool(url))
+            _take(file, draft, source, location)
+            found = _checked(draft, source, location, sent, named=bool(url))
             loaded, note = _loaded(reader, draft, named=bool(url))
             notes = [*found.notes, *note, *_videos(reader, source, loaded, draft)]
         finally:
@@ -70,7 +70,7 @@ def fetch(
                 _forget(file)
     questions = f"{count_of(len(loaded.items), 'question')}, " if loaded is not None else ""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
-    done = [f"{count_of(found.files, 'file')}, {questions}{size:.1f} MB, in {folder}; from {place}"]
+    done = [f"{count_of(found.files, 'file')}, {questions}{size:.1f} MB, in {folder}; from {location}"]
     done += [f"SHA-256 of what was sent: {sent}", f"SHA-256 of the files: {found.content}"]
     if source is not None:
         done.append(f"Data of {source.owner}. Licence: {source.licence}.")
@@ -95,16 +95,18 @@ def _sent(source: DataSource | None, url: str, told: Callable[[int, int], None] 
     known = source.download if source is not None else None
     if url and Path(url).is_file():
         return url, file_hash(Path(url)), Path(url), False
-    place = url or (known.url if known is not None else "")
+    location = url or (known.url if known is not None else "")
     most = known.most_mb if known is not None else _MAX_MB
     shown = None if told is None else lambda done, of: told(done >> 20, of >> 20)
     loader = Downloader(most * 2**20, known.hosts if known is not None else (), shown)
-    file = loader.fetch(place, cache_folder() / "downloads")
+    file = loader.fetch(location, cache_folder() / "downloads")
     sent = file_hash(file)
     if known is not None and known.sha256 not in {"", sent}:
         _forget(file)
-        raise InputError(place, found=f"a file with SHA-256 {sent}", expected=f"{known.sha256}: it is another one now")
-    return place, sent, file, True
+        raise InputError(
+            location, found=f"a file with SHA-256 {sent}", expected=f"{known.sha256}: it is another one now"
+        )
+    return location, sent, file, True
 
 
 def _forget(file: Path) -> None:
@@ -112,7 +114,7 @@ def _forget(file: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _take(file: Path, draft: Path, source: DataSource | None, place: str) -> None:
+def _take(file: Path, draft: Path, source: DataSource | None, location: str) -> None:
     from proctor.interchange import is_archive, unpack
 
     known = source.download if source is not None else None
@@ -120,9 +122,9 @@ def _take(file: Path, draft: Path, source: DataSource | None, place: str) -> Non
     if is_archive(file):
         unpack(file, draft, folders, most * _UNPACKED * 2**20)
     elif folders:
-        raise InputError(place, found="no archive (tar or zip)", expected=f"one with {', '.join(folders)}")
+        raise InputError(location, found="no archive (tar or zip)", expected=f"one with {', '.join(folders)}")
     else:
-        name = PurePosixPath(urlsplit(place).path).name
+        name = PurePosixPath(urlsplit(location).path).name
         shutil.copyfile(file, draft / (name if name.strip(".") else "data"))
 
 
@@ -133,7 +135,7 @@ class _Taken:
     notes: tuple[str, ...]
 
 
-def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, named: bool) -> _Taken:
+def _checked(draft: Path, source: DataSource | None, location: str, sent: str, *, named: bool) -> _Taken:
     """Write a record of the source, and compare the files with the known hash. A difference raises `InputError`, or is
     a note if the user named the source."""
     from proctor.interchange import content_sha256
@@ -142,9 +144,9 @@ def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, n
     content, known, notes = content_sha256(draft), source.download if source is not None else None, []
     if known is not None and known.content not in {"", content}:
         if not named:
-            raise InputError(place, found=f"files with SHA-256 {content}", expected=f"{known.content}: others now")
+            raise InputError(location, found=f"files with SHA-256 {content}", expected=f"{known.content}: others now")
         notes.append(f"These are not the files of {known.url}: SHA-256 {content}, there {known.content}.")
-    record = {"url": place, "sha256": sent, "content_sha256": content}
+    record = {"url": location, "sha256": sent, "content_sha256": content}
     if source is not None:
         record |= {"owner": source.owner, "licence": source.licence, "page": source.page}
     write_whole(draft / _RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")

@@ -60,7 +60,7 @@ _SUBMISSIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".zip")
 """The endings of the files of each format."""
 
 
-def export_place(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
+def export_location(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
     """The path to write an export to. Raises `InputError` for an ending that the format does not have, and if a file is
     there that is not an earlier export of the same kind."""
     from proctor.interchange import FORMATS
@@ -376,7 +376,7 @@ def _recorded_report(
     missing = sum(finding.rule == "missing" for finding in findings)
     json: dict[str, Any] = {"missing": missing, "notes": [*recorded.notes]}
     json["findings"] = [
-        {"rule": one.rule, "item": one.place, "found": one.found, "expected": one.expected, "severity": one.severity}
+        {"rule": one.rule, "item": one.location, "found": one.found, "expected": one.expected, "severity": one.severity}
         for one in findings
     ]
     check = core.FileCheck(path, tuple(findings), {"answer": len(counted) - missing, "item": len(counted)})
@@ -431,7 +431,7 @@ def export(
     form = given["format"] or Path(out).suffix.removeprefix(".")
     where.output(out)  # what it must not replace is told first
     _check_form(where, Path(out), form, named=bool(given["format"]))
-    path = export_place(where, Path(out), form, given["template"])
+    path = export_location(where, Path(out), form, given["template"])
     if form in {UNRESOLVED, DECIDED}:
         return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
     if form == JUDGEMENTS:

@@ -316,8 +316,8 @@ def as_tied(scores: Floats, ratings: Floats) -> Floats:
     from scipy.stats import rankdata
 
     ordered = np.sort(ratings)
-    place = np.clip(np.round(rankdata(scores) - 1).astype(np.int64), 0, len(ordered) - 1)
-    return np.asarray(ordered[place], dtype=np.float64)
+    row = np.clip(np.round(rankdata(scores) - 1).astype(np.int64), 0, len(ordered) - 1)
+    return np.asarray(ordered[row], dtype=np.float64)
 
 
 def leading(rows: Iterable[LeadRow], over: str) -> list[str]:

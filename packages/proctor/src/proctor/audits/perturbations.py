@@ -116,9 +116,9 @@ def language_of(item: Item, text: str) -> str:
     return str(item.tags.get("language", "")) or ("zh" if _HAN.search(text) else "en")
 
 
-def _worded(place: Callable[[Wording], str]) -> Change:
+def _worded(location: Callable[[Wording], str]) -> Change:
     return lambda material: (
-        None if material.wording is None else place(material.wording).replace("{text}", material.text.strip())
+        None if material.wording is None else location(material.wording).replace("{text}", material.text.strip())
     )
 
 
@@ -198,7 +198,7 @@ def _wrong_dose(material: Material) -> str | None:
 def _shuffled(material: Material) -> str:
     parts = list(material.text) if material.language == "zh" else material.text.split()
     apart = "" if material.language == "zh" else " "
-    return apart.join(parts[place] for place in material.rng.permutation(len(parts)))
+    return apart.join(parts[row] for row in material.rng.permutation(len(parts)))
 
 
 def _with_references(material: Material, order: Callable[[Sequence[int]], Sequence[int]]) -> Item | None:
@@ -206,8 +206,8 @@ def _with_references(material: Material, order: Callable[[Sequence[int]], Sequen
     if given is None or len(material.references) != 1 + len(given.accepted) or len(material.references) < 2:
         return None
     kept = list(order(range(len(material.references))))
-    texts = [material.references[place] for place in kept]
-    about = tuple(given.reliability[place] for place in kept) if given.reliability else ()
+    texts = [material.references[row] for row in kept]
+    about = tuple(given.reliability[row] for row in kept) if given.reliability else ()
     changed = {"answer": texts[0], "accepted": tuple(texts[1:]), "reliability": about}
     return material.item.model_copy(update={"reference": given.model_copy(update=changed)})
 
@@ -303,14 +303,14 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
             "The references in reverse order.",
             "same",
             "depends on the references' order",
-            lambda material: _with_references(material, lambda places: places[::-1]),
+            lambda material: _with_references(material, lambda locations: locations[::-1]),
         ),
         Perturbation(
             "one-reference",
             "The first reference alone.",
             "same",
             "depends on the references' number",
-            lambda material: _with_references(material, lambda places: places[:1]),
+            lambda material: _with_references(material, lambda locations: locations[:1]),
         ),
     )
 }
@@ -400,7 +400,7 @@ def _shifts(
     missing = sum(how.name in answer.missing for answer in probed)
     before = _originals(whole, dimensions)
     spread = before.std(axis=0) if whole else np.zeros(len(dimensions))
-    varied = [place for place, one in enumerate(spread) if one > 1e-9]
+    varied = [index for index, one in enumerate(spread) if one > 1e-9]
     reason = "" if varied else "all scores are the same"
     reason = reason if pairs else _unchanged(how, probed)
     groups = len({pair.group for pair in pairs})
@@ -409,15 +409,15 @@ def _shifts(
     )
     if reason:
         return [blank]
-    names = [dimensions[place] for place in varied]
+    names = [dimensions[index] for index in varied]
     table = _table(whole, before[:, varied], spread[varied], names, how.name)
     clusters = [answer.group for answer in whole]
     found = sums_intervals(table, clusters, lambda sums: _statistics(sums, len(names)), plan=plan)
     column = np.eye(table.shape[1]).tolist()
     rows = []
-    for place, name in enumerate(["", *names]):
-        fell = sums_interval(table, clusters, Share(tuple(column[2 + place]), tuple(column[1])), plan=plan)
-        kinds = (found[2 * place], found[2 * place + 1], fell)
+    for index, name in enumerate(["", *names]):
+        fell = sums_interval(table, clusters, Share(tuple(column[2 + index]), tuple(column[1])), plan=plan)
+        kinds = (found[2 * index], found[2 * index + 1], fell)
         shift, moved, fell = (_counted(estimate, len(pairs), groups) for estimate in kinds)
         row = replace(blank, dimension=name, shift=shift, moved=moved, fell=fell)
         rows.append(replace(row, finding=_finding(how, row)))

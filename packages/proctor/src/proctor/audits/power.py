@@ -95,8 +95,8 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
     rows: list[Power] = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         own = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
-        place = {group: k for k, group in enumerate(frame.samples(own[0]).labels)}  # by contents, not by name
-        cells = [_Compared.of(cell, first, second, place) for cell in own]
+        row = {group: k for k, group in enumerate(frame.samples(own[0]).labels)}  # by contents, not by name
+        cells = [_Compared.of(cell, first, second, row) for cell in own]
         ratio = _ratio_of_variances(cells)
         rng = generator(plan.seed, "power", language)
         rows += _rows(language, 1.0, ratio, _simulated([cells], plan, rng), plan)
@@ -113,7 +113,7 @@ class _Compared:
     """One dimension: both metrics' scores beside the first rating of each answer. `used` are the dimension's groups among
     the `groups` of the language, `unit` the place of each answer's group among them."""
 
-    place: str
+    location: str
     ratings: Floats
     scores: tuple[Floats, Floats]
     used: Ints
@@ -121,7 +121,7 @@ class _Compared:
     groups: int
 
     @classmethod
-    def of(cls, cell: RatingCell, first: MetricScores, second: MetricScores, place: Mapping[str, int]) -> _Compared:
+    def of(cls, cell: RatingCell, first: MetricScores, second: MetricScores, index: Mapping[str, int]) -> _Compared:
         seen: dict[Key, int] = {}
         for row, key in enumerate(cell.keys):
             seen.setdefault(key, row)
@@ -133,9 +133,9 @@ class _Compared:
                 why = reason or "scores or ratings that are all the same"
                 raise InputError(f"{metric.name} on {one.language}/{one.dimension}", found=why, expected="a figure")
             scores.append(values)
-        used, unit = np.unique([place[group] for group in one.groups], return_inverse=True)
+        used, unit = np.unique([index[group] for group in one.groups], return_inverse=True)
         where = f"{one.language}/{one.dimension}"
-        return cls(where, one.values, (scores[0], scores[1]), used, unit.astype(np.int64), len(place))
+        return cls(where, one.values, (scores[0], scores[1]), used, unit.astype(np.int64), len(index))
 
     def difference(self, weights: Floats) -> Floats:
         """The difference of the metrics' mean correlations, under each row of weights of groups."""
@@ -154,7 +154,7 @@ class _Compared:
         explained = float(fitted.var() / self.ratings.var())
         if not explained < agreement < 1:
             expected = f"above {explained:.2f}, the share of variance that both metrics explain, and below 1"
-            raise InputError(f"rater agreement on {self.place}", found=f"{agreement:g}", expected=expected)
+            raise InputError(f"rater agreement on {self.location}", found=f"{agreement:g}", expected=expected)
         order = np.argsort(fitted, kind="stable")
         near = np.arange(len(order)) + rng.integers(-_NEAR, _NEAR + 1, len(order))
         near = np.abs(near)  # the ends are mirrored

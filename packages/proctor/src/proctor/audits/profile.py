@@ -65,8 +65,8 @@ def _bins(cell: RatingCell, scores: Floats, settings: CorrelationSettings) -> tu
     code, count = _parts(scores, _MAX_BINS)
     means = slice_means(cell.values, cell.groups, code, count, settings.plan)
     found = []
-    for place, mean in enumerate(means):
-        inside = scores[code == place]
+    for row, mean in enumerate(means):
+        inside = scores[code == row]
         plain = Estimate(mean.value, None, None, mean.n, mean.groups)
         shown = mean if settings.draws else plain
         found.append(ScoreBin(float(inside.min()), float(inside.max()), float(inside.mean()), shown))
@@ -80,8 +80,8 @@ def _levels(cell: RatingCell, scores: Floats) -> tuple[RatedLevel, ...]:
     else:
         code, count = _parts(cell.values, _MAX_LEVELS)
     found = []
-    for place in range(count):
-        rated, scored = cell.values[code == place], scores[code == place]
+    for row in range(count):
+        rated, scored = cell.values[code == row], scores[code == row]
         ends = [float(one) for one in np.quantile(scored, (0.05, 0.25, 0.5, 0.75, 0.95))]
         found.append(RatedLevel(float(rated.min()), float(rated.max()), len(rated), float(scored.mean()), *ends))
     return tuple(found)
@@ -200,7 +200,7 @@ class _Part:
     def slope(self, length: Floats) -> Sampled:
         """The coefficient of length beside the rating; undefined if the rating determines the length."""
         columns = (self.ratings, length, self.scores)
-        products = [one * other for place, one in enumerate(columns) for other in columns[place:]]
+        products = [one * other for row, one in enumerate(columns) for other in columns[row:]]
         count, *sums = self.summed(np.ones(len(self.unit)), *columns, *products)
         with np.errstate(divide="ignore", invalid="ignore"):
             rating, size, score = (sum_ / count for sum_ in sums[:3])

@@ -89,7 +89,7 @@ _ASIDE = {
 """Columns that are no dimension, although they may hold numbers."""
 
 _KNOWN = {
-    name: {plain_column(word): place for place, word in enumerate(words)} for name, words in RATING_FIELDS.items()
+    name: {plain_column(word): position for position, word in enumerate(words)} for name, words in RATING_FIELDS.items()
 }
 _RATER_COLUMN = re.compile(rf"(?:{'|'.join(sorted(_KNOWN['rater'], key=len, reverse=True))})(?:[0-9]{{1,2}}|[a-z])")
 
@@ -244,11 +244,11 @@ class _Search:
         known = {*known}
         hits = []
         for column in self.rest:
-            place = _KNOWN[name].get(plain_column(column))
-            if place is None or (plain_column(column) in _WEAK and not self.is_numeric(column)):
+            location = _KNOWN[name].get(plain_column(column))
+            if location is None or (plain_column(column) in _WEAK and not self.is_numeric(column)):
                 continue
             there = sum(text in known for text in self.sheet.texts(column)) if known else 0
-            hits.append((-there, place, column))
+            hits.append((-there, location, column))
         if hits:
             self.fields[name] = min(hits)[2]
 

@@ -84,19 +84,19 @@ class RatingsTable:
         seen: set[tuple[Key, str]] = set()
         texts: dict[tuple[str, str], str] = {}
         for number, one in enumerate(self.ratings, start=1):
-            place = f"rating {number} ({', '.join(one.key)})"
+            location = f"rating {number} ({', '.join(one.key)})"
             if not math.isfinite(one.value):
-                raise core.InputError(place, found=str(one.value), expected="a finite number")
+                raise core.InputError(location, found=str(one.value), expected="a finite number")
             for what, (name, means) in RESERVED.items():
                 if getattr(one, what) == name:
                     raise core.InputError(
-                        place, found=f"the {what} {name!r}", expected=f"another name: it stands for {means}"
+                        location, found=f"the {what} {name!r}", expected=f"another name: it stands for {means}"
                     )
             if (one.key, one.rater) in seen:
-                raise core.InputError(place, found=f"a second rating by {one.rater}", expected="one of each rater")
+                raise core.InputError(location, found=f"a second rating by {one.rater}", expected="one of each rater")
             seen.add((one.key, one.rater))
             if texts.setdefault((one.item, one.system), one.candidate) != one.candidate:
-                raise core.InputError(place, found="another candidate", expected="one text of each system")
+                raise core.InputError(location, found="another candidate", expected="one text of each system")
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
@@ -188,7 +188,7 @@ def seen_scheme(
         for name, some in values.items()
     ]
     kept = [dimension for name, dimension in known.items() if name not in values]
-    order = {name: place for place, name in enumerate(known)}
+    order = {name: row for row, name in enumerate(known)}
     dimensions = tuple(sorted([*kept, *new], key=lambda one: order.get(one.name, len(order))))
     return before.model_copy(update={"dimensions": dimensions}) if before else core.RatingScheme(dimensions=dimensions)
 
@@ -253,10 +253,10 @@ def _named(metrics: Sequence[MetricScores], names: Sequence[str]) -> list[Metric
     return [own[name] for name in dict.fromkeys(names)] or list(metrics)
 
 
-def _refuse_unknown(place: str, what: str, names: Sequence[str], known: Sequence[str]) -> None:
+def _refuse_unknown(location: str, what: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            raise core.InputError(place, found=f"no {what} {name!r}", expected=core.one_of(known, name))
+            raise core.InputError(location, found=f"no {what} {name!r}", expected=core.one_of(known, name))
 
 
 def _refuse_lacking(metrics: Sequence[MetricScores], cells: Mapping[Key, tuple[str, str, str]]) -> None:

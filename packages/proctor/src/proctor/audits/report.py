@@ -177,7 +177,7 @@ def _board_json(board: MetricRanking) -> dict[str, JsonValue]:
     return {
         "language": board.language,
         "dimension": board.dimension or ALL,
-        "places": [_json(metric) for metric in board.metrics],
+        "ranking": [_json(metric) for metric in board.metrics],
         "comparisons": [
             _json(
                 comparison,

@@ -51,12 +51,12 @@ def split_items(
         raise InputError("items", found=found, expected=f"{len(shares)} at least, one for each part")
     rng = generator(seed, "split")
     named = sorted(clusters, key=lambda code: min(clusters[code]))  # independent of the order of items
-    order = sorted((named[int(place)] for place in rng.permutation(len(named))), key=lambda code: -len(clusters[code]))
+    order = sorted((named[int(row)] for row in rng.permutation(len(named))), key=lambda code: -len(clusters[code]))
     filled = Counter[str]()
     part: dict[str, str] = {}
-    for place, code in enumerate(order):
+    for row, code in enumerate(order):
         empty = [name for name in shares if not filled[name]]
-        left = len(order) - place
+        left = len(order) - row
         among = empty if len(empty) >= left else list(shares)
         name = max(among, key=lambda one: shares[one] * len(items) - filled[one])
         filled[name] += len(clusters[code])

@@ -177,12 +177,12 @@ def _add_own(
 ) -> None:
     """Add the commands of the core: those at the top by `make`, and those of `groups`."""
     for panel, own in TREE.items():
-        for words, place in own.items():
+        for words, location in own.items():
             name, _, below = words.partition(" ")
             if not below and wanted in {None, "", name}:
-                make(app, name, _function(place), panel)
+                make(app, name, _function(location), panel)
             elif below and wanted in {None, name}:
-                add(groups[name], below, _function(place))
+                add(groups[name], below, _function(location))
 
 
 def _add_of_packages(groups: Mapping[str, typer.Typer], gone: Mapping[str, str]) -> None:
@@ -201,8 +201,8 @@ def _all_gone(group: str, gone: Collection[str]) -> bool:
     return not own and any(words.startswith(f"{group} ") for words in gone) and not plugin_names(group)
 
 
-def _function(place: str) -> Callable[..., None]:
-    module, _, name = place.partition(".")
+def _function(location: str) -> Callable[..., None]:
+    module, _, name = location.partition(".")
     function: Callable[..., None] = getattr(import_module(f"proctor.cli.{module}"), name)
     return function
 
@@ -270,7 +270,7 @@ def _told(error: SystemExit | Exception) -> tuple[str, int]:
     if isinstance(error, ProctorError):
         return str(error), 2 if isinstance(error, UsageError) else 1
     if isinstance(error, OSError):
-        return f"{_place(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", 1
+        return f"{_location(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", 1
     return "" if isinstance(error, SystemExit) else _explained(error), 1
 
 
@@ -316,7 +316,7 @@ def _is_of_the_database(error: Exception) -> bool:
     return away or any(part in _DATABASE_ERRORS for part in name.split("_")[1:2])
 
 
-def _place(error: OSError) -> str:
+def _location(error: OSError) -> str:
     """The file of an error, printable on one line."""
     name = "".join(char if char.isprintable() else "\ufffd" for char in str(error.filename or ""))
     return f"{name}: " if name else ""

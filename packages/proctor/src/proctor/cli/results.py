@@ -426,8 +426,8 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
         print_note(said)
     print_note(
         f"Tests at {_ALPHA:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
-        f"{options['stability']} samples for places, seed {options['seed']}. “Place in 95 % of resamples” is the "
-        f"spread of places over samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
+        f"{options['stability']} samples for ranks, seed {options['seed']}. “Rank in 95 % of resamples” is the "
+        f"spread of ranks over samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
 
 

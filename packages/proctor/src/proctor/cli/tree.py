@@ -92,8 +92,8 @@ def _of_usage(error: Exception) -> bool:
 def _apart(command: Any, given: Sequence[str]) -> str:
     """The corrected form of `--model m temperature=0`, with quotes; "" if nothing is wrong."""
     known = {name for param in command.params if "[KEY=VALUE" in (param.metavar or "") for name in param.opts}
-    for place, word in enumerate(given):
-        name, *rest = given[place + 1 :] or [""]
+    for row, word in enumerate(given):
+        name, *rest = given[row + 1 :] or [""]
         settings = list(takewhile(_is_setting, rest))
         if word in known and settings and "=" not in name:
             return f'{word} "{" ".join([name, *settings])}"'
@@ -200,9 +200,9 @@ def add(
     }
 
     def command(**given: Any) -> None:
-        for place, kind in bundles.items():
+        for row, kind in bundles.items():
             chosen = {key: option for key, (_, option) in declared(kind).items() if option.help}
-            given[place] = {key: _read(option, given.pop(key)) for key, option in chosen.items()}
+            given[row] = {key: _read(option, given.pop(key)) for key, option in chosen.items()}
         function(**given)
 
     parameters = [parameter for each in signature.parameters.values() for parameter in _parameters(each)]

@@ -42,7 +42,7 @@ CODE = "code"
 _KINDS = tuple(kind.model_fields["kind"].default for kind in get_args(get_args(AnswerFormat)[0]))
 
 
-def check_formats(place: str, formats: Iterable[str]) -> None:
+def check_formats(location: str, formats: Iterable[str]) -> None:
     """Raise `ConfigurationError` for a kind of answer that does not exist.
 
     >>> check_formats("words", ["freetext"])
@@ -51,10 +51,10 @@ def check_formats(place: str, formats: Iterable[str]) -> None:
     """
     for kind in formats:
         if kind not in _KINDS:
-            raise ConfigurationError(f"{place}: found the format {kind!r}, expected {one_of(_KINDS, str(kind))}")
+            raise ConfigurationError(f"{location}: found the format {kind!r}, expected {one_of(_KINDS, str(kind))}")
 
 
-def check_options(place: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_options(location: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise `ConfigurationError` for an option that is not `known`.
 
     >>> check_options("words", ["format"], ["formats", "percent"])
@@ -63,10 +63,10 @@ def check_options(place: str, given: Iterable[str], known: Collection[str]) -> N
     """
     for name in given:
         if name not in known:
-            raise ConfigurationError(f"{place}: found the option {name!r}, expected {one_of(known, name)}")
+            raise ConfigurationError(f"{location}: found the option {name!r}, expected {one_of(known, name)}")
 
 
-def check_metric(place: str, metric: object) -> None:
+def check_metric(location: str, metric: object) -> None:
     """Raise `ConfigurationError` for a declaration that no score can fit: no `Metric`, no name, an unknown format, or
     bounds that are not finite and ascending.
 
@@ -75,16 +75,16 @@ def check_metric(place: str, metric: object) -> None:
     proctor.core.errors.ConfigurationError: words, metric 'length': found low=1 and high=0, expected low < high
     """
     if not isinstance(metric, Metric):
-        raise ConfigurationError(f"{place}: found the metric {metric!r}, expected a Metric")
+        raise ConfigurationError(f"{location}: found the metric {metric!r}, expected a Metric")
     if not metric.name:
-        raise ConfigurationError(f"{place}: found a metric without a name, expected a name")
-    place = f"{place}, metric {metric.name!r}"
+        raise ConfigurationError(f"{location}: found a metric without a name, expected a name")
+    location = f"{location}, metric {metric.name!r}"
     if not (math.isfinite(metric.low) and math.isfinite(metric.high) and metric.low < metric.high):
-        raise ConfigurationError(f"{place}: found low={metric.low:g} and high={metric.high:g}, expected low < high")
+        raise ConfigurationError(f"{location}: found low={metric.low:g} and high={metric.high:g}, expected low < high")
     if metric.chance is not None and not metric.low <= metric.chance <= metric.high:
         expected = f"a number from {metric.low:g} to {metric.high:g}"
-        raise ConfigurationError(f"{place}: found chance={metric.chance:g}, expected {expected}")
-    check_formats(place, metric.formats)
+        raise ConfigurationError(f"{location}: found chance={metric.chance:g}, expected {expected}")
+    check_formats(location, metric.formats)
 
 
 def admit_scorer(scorer: Scorer) -> None:
@@ -99,12 +99,12 @@ def admit_scorer(scorer: Scorer) -> None:
     """
     if not origin_of(scorer):
         return
-    place = _whose(scorer)
+    location = _whose(scorer)
     if scorer.name == CODE or scorer.name.startswith(HUMAN):
         found = f"the name {scorer.name!r}, which belongs to {'people' if scorer.name != CODE else 'Proctor'}"
-        raise ConfigurationError(f"{place}: found {found}, expected a name of its own")
+        raise ConfigurationError(f"{location}: found {found}, expected a name of its own")
     for metric in scorer.metrics:
-        check_metric(place, metric)
+        check_metric(location, metric)
 
 
 async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
@@ -127,18 +127,18 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
     """
     if not origin_of(scorer):
         return await scorer.score(item, answer)
-    place = f"{_whose(scorer)}, item {item.id!r}"
-    scores = await _given_scores(place, scorer, item, answer)
+    location = f"{_whose(scorer)}, item {item.id!r}"
+    scores = await _given_scores(location, scorer, item, answer)
     if not isinstance(scores, list | tuple):
-        raise ConfigurationError(f"{place}: found {type(scores).__name__}, expected a list of Score")
+        raise ConfigurationError(f"{location}: found {type(scores).__name__}, expected a list of Score")
     for score in scores:
-        check_score(place, score, scorer, item)
+        check_score(location, score, scorer, item)
     if twice := _repeated(score.metric for score in scores):
-        raise ConfigurationError(f"{place}: found a second score of the metric {twice!r}, expected one")
+        raise ConfigurationError(f"{location}: found a second score of the metric {twice!r}, expected one")
     return list(scores)
 
 
-async def _given_scores(place: str, scorer: Scorer, item: Item, answer: Answer) -> Any:
+async def _given_scores(location: str, scorer: Scorer, item: Item, answer: Answer) -> Any:
     """What another package's scorer returns, or raises: in one line that names the package."""
     try:
         coming: Any = scorer.score(item, answer)
@@ -150,17 +150,17 @@ async def _given_scores(place: str, scorer: Scorer, item: Item, answer: Answer) 
     except ProctorError:
         raise
     except OSError as error:
-        raise InfrastructureError(f"{place}: {error_at(error)}") from error
+        raise InfrastructureError(f"{location}: {error_at(error)}") from error
     except ValidationError as error:
         problem = first_problem(error)
         told = f"found {problem.field} {problem.found}, expected {problem.expected}"
-        raise ConfigurationError(f"{place}: {told}") from error
+        raise ConfigurationError(f"{location}: {told}") from error
     except Exception as error:  # another package's code
-        raise ConfigurationError(f"{place}: {error_at(error)}") from error
-    raise ConfigurationError(f"{place}: found a plain function `score`, expected `async def score`")
+        raise ConfigurationError(f"{location}: {error_at(error)}") from error
+    raise ConfigurationError(f"{location}: found a plain function `score`, expected `async def score`")
 
 
-def check_score(place: str, score: object, scorer: Scorer, item: Item) -> None:
+def check_score(location: str, score: object, scorer: Scorer, item: Item) -> None:
     """Raise `ConfigurationError` for anything but a score of this item, by this scorer, of one of its metrics and in its
     range.
 
@@ -172,20 +172,22 @@ def check_score(place: str, score: object, scorer: Scorer, item: Item) -> None:
     proctor.core.errors.ConfigurationError: words, item 'q1': found length 101, expected 0 to 100 (or declare low and high)
     """
     if not isinstance(score, Score):
-        raise ConfigurationError(f"{place}: found {type(score).__name__} in the list of scores, expected a Score")
+        raise ConfigurationError(f"{location}: found {type(score).__name__} in the list of scores, expected a Score")
     if score.item_id != item.id:
-        raise ConfigurationError(f"{place}: found a score of item {score.item_id!r}, expected one of item {item.id!r}")
+        raise ConfigurationError(
+            f"{location}: found a score of item {score.item_id!r}, expected one of item {item.id!r}"
+        )
     if score.scorer != scorer.name:
         expected = f"{scorer.name!r}: Score(…, scorer=self.name)"
-        raise ConfigurationError(f"{place}: found a score by {score.scorer!r}, expected one by {expected}")
+        raise ConfigurationError(f"{location}: found a score by {score.scorer!r}, expected one by {expected}")
     declared = {metric.name: metric for metric in scorer.metrics}
     if score.metric not in declared:
         expected = f"{one_of(declared, score.metric)} (`metrics` declares them)"
-        raise ConfigurationError(f"{place}: found a score of the metric {score.metric!r}, expected {expected}")
+        raise ConfigurationError(f"{location}: found a score of the metric {score.metric!r}, expected {expected}")
     metric = declared[score.metric]
     if not metric.low <= score.value <= metric.high:  # nor is NaN
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
-        raise ConfigurationError(f"{place}: found {metric.name} {score.value:g}, expected {expected}")
+        raise ConfigurationError(f"{location}: found {metric.name} {score.value:g}, expected {expected}")
 
 
 async def answered(system: System, item: Item, view: View) -> Answer:
@@ -240,7 +242,7 @@ def admit_settings(owner: System | Scorer, settings: object) -> dict[str, JsonVa
     return settings
 
 
-def _not_json(value: Any, place: str) -> tuple[str, str]:
+def _not_json(value: Any, location: str) -> tuple[str, str]:
     """The innermost place of a value that is not JSON, and its type."""
     if isinstance(value, dict | list | tuple):
         parts = value.items() if isinstance(value, dict) else enumerate(value)
@@ -248,8 +250,8 @@ def _not_json(value: Any, place: str) -> tuple[str, str]:
             try:
                 json.dumps({str(name) if isinstance(value, list | tuple) else name: part}, allow_nan=False)
             except (TypeError, ValueError):
-                return _not_json(part, f"{place}[{name!r}]")
-    return place, repr(value) if isinstance(value, float) else type(value).__name__
+                return _not_json(part, f"{location}[{name!r}]")
+    return location, repr(value) if isinstance(value, float) else type(value).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +268,10 @@ class Offered:
     metrics: Collection[str]
 
 
-def admit_benchmark(benchmark: Benchmark, place: str | Path, offered: Offered, judge: str | None = None) -> None:
+def admit_benchmark(benchmark: Benchmark, location: str | Path, offered: Offered, judge: str | None = None) -> None:
     """Check what a benchmark declares: its headline, facets, conditions, judge and metrics exist, every reference is a
     value of its item's format, and every scorer passes `admit_scorer`. `judge` is the one that its reader names. Raises
-    `InputError` that begins with `place`.
+    `InputError` that begins with `location`.
 
     >>> from proctor.core import ACCURACY
     >>> lamps = Benchmark("lamps", "Lamps", (), (ACCURACY,), "acuracy")
@@ -277,11 +279,11 @@ def admit_benchmark(benchmark: Benchmark, place: str | Path, offered: Offered, j
     Traceback (most recent call last):
     proctor.core.errors.InputError: lamps.csv: field 'headline': found 'acuracy', expected one of accuracy; did you mean 'accuracy'?
     """
-    where = FileLocation(place)
+    where = FileLocation(location)
     for scorer in benchmark.scorers:
         admit_scorer(scorer)
     for metric in benchmark.metrics:
-        check_metric(str(place), metric)
+        check_metric(str(location), metric)
     if twice := _repeated(metric.name for metric in benchmark.metrics):
         raise where.error(f"{twice!r} twice", "each metric once", field="metrics")
     for item in benchmark.items:
@@ -331,11 +333,11 @@ def check_reference(item: Item, where: FileLocation) -> None:
         return
     values = [("reference", item.reference.answer)] if item.has_answer else []
     for field, value in (*values, *(("accepted", one) for one in item.reference.accepted)):
-        place = FileLocation(where.file, ", ".join(part for part in (where.place, f"item {item.id!r}") if part))
+        location = FileLocation(where.file, ", ".join(part for part in (where.location, f"item {item.id!r}") if part))
         try:
             _canonical(item, value)
         except ParseError as error:
-            raise place.error(repr(value), error.expected, field=field) from error
+            raise location.error(repr(value), error.expected, field=field) from error
 
 
 def _canonical(item: Item, value: JsonValue) -> None:
@@ -360,10 +362,10 @@ def _check_parsed(item: Item, answer: Answer) -> None:
         _canonical(item, value)
 
 
-def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str | Path) -> None:
+def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: str | Path) -> None:
     """Check answers that were recorded elsewhere: each is to an item of the benchmark, and the only one to it; each
     score is of such an answer, the only one of its metric and scorer, and in the metric's range if that is declared.
-    Raises `InputError` that begins with `place`.
+    Raises `InputError` that begins with `location`.
 
     >>> from proctor.core import ACCURACY
     >>> lamps = Benchmark("lamps", "Lamps", (), (ACCURACY,), "accuracy")
@@ -371,7 +373,7 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str |
     Traceback (most recent call last):
     proctor.core.errors.InputError: night.csv: found an answer to 'q9', expected the id of a question
     """
-    where = FileLocation(place)
+    where = FileLocation(location)
     known, seen = {item.id: item for item in benchmark.items}, set[str]()
     for answer in recorded.answers:
         if answer.item_id not in known:
@@ -382,12 +384,12 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str |
         try:
             _check_parsed(known[answer.item_id], answer)
         except ParseError as error:
-            of = FileLocation(place, f"answer to {answer.item_id!r}")
+            of = FileLocation(location, f"answer to {answer.item_id!r}")
             raise of.error(repr(answer.parsed), error.expected, field="parsed") from error
     declared = {metric.name: metric for metric in _declared(benchmark)}
     given = set[tuple[str, str, str]]()
     for score in recorded.scores:
-        of = FileLocation(place, f"score of item {score.item_id!r}, {score.metric} by {score.scorer}")
+        of = FileLocation(location, f"score of item {score.item_id!r}, {score.metric} by {score.scorer}")
         if score.item_id not in seen:
             raise of.error("no answer to this item", "an answer with each score")
         if score.scorer == CODE:

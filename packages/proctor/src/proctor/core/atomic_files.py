@@ -185,9 +185,9 @@ def whole_folder(out: Path) -> Iterator[Path]:
         there = out.exists()
         if there and (not out.is_dir() or any(out.iterdir())):
             raise InputError(out, found="something there already", expected="a new or an empty folder")
-        place = out if there else out.parent
-        place.mkdir(parents=True, exist_ok=True)
-        half = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=place))
+        location = out if there else out.parent
+        location.mkdir(parents=True, exist_ok=True)
+        half = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=location))
         yield half
         if there:
             for entry in half.iterdir():

@@ -87,9 +87,9 @@ class _Sources:
             if (one := open_.pop()) in seen:
                 continue
             seen.add(one)
-            place = order.setdefault(one[0], len(order))
+            position = order.setdefault(one[0], len(order))
             for line, text, names in self._statements(*one):
-                found[place, line] = text
+                found[position, line] = text
                 open_ += names
         return [found[key] for key in sorted(found) if found[key]]
 

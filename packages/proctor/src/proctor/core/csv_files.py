@@ -36,7 +36,7 @@ class TableFault:
     """A fault in a table: its row (0: the whole file), its column ('': the whole row), what was found and expected.
 
     >>> fault = TableFault(3, "score", "'high'", "a number")
-    >>> fault.place
+    >>> fault.location
     "row 3, column 'score'"
     >>> print(fault.error(Path("a.csv")))
     a.csv: row 3, column 'score': found 'high', expected a number
@@ -48,14 +48,14 @@ class TableFault:
     expected: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Row and column as text."""
         parts = (f"row {self.row}" if self.row else "", f"column {self.column!r}" if self.column else "")
         return ", ".join(part for part in parts if part)
 
     def error(self, file: Path) -> InputError:
         """The fault as an error."""
-        return InputError(file, self.place, found=self.found, expected=self.expected)
+        return InputError(file, self.location, found=self.found, expected=self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> 
     ...     file = Path(folder) / "a.csv"
     ...     _ = file.write_bytes(b"id,score\\nq1,0.5\\nq2\\n")
     ...     table = read_table(file, ("id", "score"))
-    >>> [row.cells for row in table.rows], [fault.place for fault in table.faults]
+    >>> [row.cells for row in table.rows], [fault.location for fault in table.faults]
     ([{'id': 'q1', 'score': '0.5'}], ['row 3'])
     """
     table = CsvTable()
@@ -125,11 +125,11 @@ def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> 
     fault = _header_fault(names, columns)
     if fault is not None:
         return CsvTable(faults=[fault])
-    for place, cells in records:
+    for record_line, cells in records:
         if len(cells) != len(names):
-            table.faults.append(TableFault(place, "", _many(len(cells)), _many(len(names))))
+            table.faults.append(TableFault(record_line, "", _many(len(cells)), _many(len(names))))
         else:
-            table.rows.append(TableRow(place, dict(zip(names, cells, strict=True))))
+            table.rows.append(TableRow(record_line, dict(zip(names, cells, strict=True))))
     if not table.rows and not table.faults:
         table.faults.append(TableFault(0, "", "no rows", "one or more below the header"))
     return table
@@ -162,8 +162,8 @@ def _decoded(raw: bytes) -> str | TableFault:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        place = 1 + raw[: error.start].count(b"\n")
-        return TableFault(place, "", f"the byte 0x{raw[error.start]:02x}, which is not UTF-8", "UTF-8")
+        record_line = 1 + raw[: error.start].count(b"\n")
+        return TableFault(record_line, "", f"the byte 0x{raw[error.start]:02x}, which is not UTF-8", "UTF-8")
 
 
 def csv_records(text: str, faults: list[TableFault], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
@@ -173,18 +173,18 @@ def csv_records(text: str, faults: list[TableFault], delimiter: str = ",") -> It
     [(1, ['id', 'score']), (2, ['q1', '0,5'])]
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    place = 0
+    record_line = 0
     while True:
-        place += 1
+        record_line += 1
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            faults.append(TableFault(place, "", f"broken quotes ({error})", "a row of CSV"))
+            faults.append(TableFault(record_line, "", f"broken quotes ({error})", "a row of CSV"))
             return
         if cells:
-            yield place, cells
+            yield record_line, cells
 
 
 def _header_fault(names: list[str], columns: Sequence[str]) -> TableFault | None:

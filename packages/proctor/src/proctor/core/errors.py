@@ -73,8 +73,8 @@ def error_at(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
-    return error_line(error) + place
+    location = "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
+    return error_line(error) + location
 
 
 _WITH_TORCH = {"local", "retrieval", "semantic", "train"}
@@ -131,11 +131,11 @@ class InputError(ProctorError):
     level: found 95, expected a share between 0 and 1
     """
 
-    def __init__(self, file: str | Path | None, place: str = "", *, found: str = "", expected: str = "") -> None:
+    def __init__(self, file: str | Path | None, location: str = "", *, found: str = "", expected: str = "") -> None:
         verdict = ", ".join(
             part for part in (f"found {found}" if found else "", f"expected {expected}" if expected else "") if part
         )
-        super().__init__(": ".join(part for part in (str(file or ""), place, verdict) if part))
+        super().__init__(": ".join(part for part in (str(file or ""), location, verdict) if part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +147,12 @@ class FileLocation:
     """
 
     file: str | Path
-    place: str = ""
+    location: str = ""
 
     def error(self, found: str, expected: str, *, field: str = "") -> InputError:
         """An error at this location, or in a field there."""
-        place = ", ".join(part for part in (self.place, f"field {field!r}" if field else "") if part)
-        return InputError(self.file, place, found=found, expected=expected)
+        location = ", ".join(part for part in (self.location, f"field {field!r}" if field else "") if part)
+        return InputError(self.file, location, found=found, expected=expected)
 
 
 class ProblemsError(InputError):
@@ -234,10 +234,10 @@ class ParseError(ProctorError):
         self.found = found
         self._shown = shown
 
-    def at(self, file: str | Path | None, place: str = "") -> InputError:
+    def at(self, file: str | Path | None, location: str = "") -> InputError:
         """The same at a place in a file.
 
         >>> print(ParseError(expected="yes or no", found="perhaps").at("a.csv", "row 3"))
         a.csv: row 3: found 'perhaps', expected yes or no
         """
-        return InputError(file, place, found=repr(self._shown), expected=self.expected)
+        return InputError(file, location, found=repr(self._shown), expected=self.expected)

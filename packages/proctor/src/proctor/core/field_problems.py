@@ -231,10 +231,10 @@ def _own_words(problem: ErrorDetails) -> str | None:
     return said.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
-def expected_fields(model: type[BaseModel] | None, place: tuple[int | str, ...]) -> str:
+def expected_fields(model: type[BaseModel] | None, position: tuple[int | str, ...]) -> str:
     """What was expected in place of an unknown field: the known ones, unless its part may have several forms."""
     forms: list[Any] = [model]
-    for part in place[:-1]:
+    for part in position[:-1]:
         tagged = [
             form for form in forms if len(forms) > 1 and part in [each.default for each in _fields_of(form).values()]
         ]
@@ -246,7 +246,7 @@ def expected_fields(model: type[BaseModel] | None, place: tuple[int | str, ...])
             inner = get_args(forms[0]) if len(forms) == 1 else ()
             forms = _forms(inner[-1 if isinstance(part, str) else 0]) if inner else []
     known = [field.alias or name for name, field in _fields_of(forms[0]).items()] if len(forms) == 1 else []
-    return f"no field of this name ({one_of(known, str(place[-1]))})" if known else "no field of this name"
+    return f"no field of this name ({one_of(known, str(position[-1]))})" if known else "no field of this name"
 
 
 def _fields_of(kind: Any) -> dict[str, FieldInfo]:

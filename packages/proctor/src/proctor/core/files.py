@@ -27,7 +27,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JsonError(ValueError):
-    """Invalid JSON: `place` ("line 3, column 7", or ""), what was `found` there, and what was `expected`.
+    """Invalid JSON: `location` ("line 3, column 7", or ""), what was `found` there, and what was `expected`.
 
     >>> error = JsonError("line 3, column 7", "no value")
     >>> print(error)
@@ -36,9 +36,9 @@ class JsonError(ValueError):
     'JSON'
     """
 
-    def __init__(self, place: str, found: str, expected: str = "JSON") -> None:
-        super().__init__(f"{place}: {found}" if place else found)
-        self.place = place
+    def __init__(self, location: str, found: str, expected: str = "JSON") -> None:
+        super().__init__(f"{location}: {found}" if location else found)
+        self.location = location
         self.found = found
         self.expected = expected
 
@@ -156,17 +156,17 @@ def _broken(error: json.JSONDecodeError) -> str:
 
 def _lone_escape(text: str) -> re.Match[str] | None:
     """The first escape of a lone surrogate."""
-    place = 0
-    while (hit := _HALF.search(text, place)) is not None:
+    location = 0
+    while (hit := _HALF.search(text, location)) is not None:
         before = hit.start()
         while before and text[before - 1] == "\\":
             before -= 1
         if (hit.start() - before) % 2:  # the backslash is itself escaped
-            place = hit.end()
+            location = hit.end()
             continue
         low = _HALF.match(text, hit.end())
         if hit[0][3] in "89aAbB" and low is not None and low[0][3] in "cCdDeEfF":
-            place = low.end()
+            location = low.end()
             continue
         return hit
     return None
@@ -293,12 +293,12 @@ def read_json(
 def parse_json(
     file: Path,
     text: str | bytes,
-    place: str = "",
+    location: str = "",
     *,
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> Any:
-    """`load_json` for text at a `place` in a file. Raises `InputError` with the place.
+    """`load_json` for text at a `location` in a file. Raises `InputError` with the place.
 
     >>> parse_json(Path("a.json"), '{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -309,12 +309,12 @@ def parse_json(
     try:
         return load_json(text, pairs=pairs, halves=halves)
     except JsonError as error:
-        kind = "" if place else kind_of_text(text if isinstance(text, str) else text.decode("utf-8-sig"))
+        kind = "" if location else kind_of_text(text if isinstance(text, str) else text.decode("utf-8-sig"))
         if kind:
             expected = "one JSON value: a list of these objects" if kind == "JSON lines" else "JSON"
             raise InputError(file, found=kind, expected=expected) from error
-        inside = error.place.removeprefix("line 1, ") if place else error.place
-        where = ", ".join(part for part in (place, inside) if part)
+        inside = error.location.removeprefix("line 1, ") if location else error.location
+        where = ", ".join(part for part in (location, inside) if part)
         raise InputError(file, where, found=error.found, expected=error.expected) from error
     except UnicodeDecodeError as error:
         raise _not_utf8(file, error) from error
@@ -378,8 +378,8 @@ def read_model(file: Path, model: type[Model], expected: str = "a JSON file") ->
     return parse_model(file, input_text(file, expected, encoding="utf-8-sig"), model)
 
 
-def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = "") -> Model:
-    """JSON text at a `place` in a file as a pydantic model. Raises `InputError` with the first invalid field.
+def parse_model(file: Path, text: str | bytes, model: type[Model], location: str = "") -> Model:
+    """JSON text at a `location` in a file as a pydantic model. Raises `InputError` with the first invalid field.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -392,10 +392,10 @@ def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = 
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise refusal(file, place, error, model) from error
+        raise refusal(file, location, error, model) from error
 
 
-def validated(model: type[Model], entry: object, file: Path | None, place: str = "") -> Model:
+def validated(model: type[Model], entry: object, file: Path | None, location: str = "") -> Model:
     """An entry of a file as a pydantic model. Raises `InputError` with the first invalid field.
 
     >>> class Frame(BaseModel):
@@ -409,13 +409,13 @@ def validated(model: type[Model], entry: object, file: Path | None, place: str =
     try:
         return TypeAdapter(model).validate_python(entry)
     except ValidationError as error:
-        raise refusal(file, place, error, model) from error
+        raise refusal(file, location, error, model) from error
 
 
 def refusal(
-    file: str | Path | None, place: str, error: ValidationError, model: type[BaseModel] | None = None
+    file: str | Path | None, location: str, error: ValidationError, model: type[BaseModel] | None = None
 ) -> InputError:
-    """The first problem of a validation error (of this `model`) as an error at a `place` in a file.
+    """The first problem of a validation error (of this `model`) as an error at a `location` in a file.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -426,7 +426,7 @@ def refusal(
     a.json: entry 2, field 'number': found nothing, expected a value
     """
     problem = first_problem(error, model)
-    where = ", ".join(part for part in (place, f"field {problem.field!r}" if problem.field else "") if part)
+    where = ", ".join(part for part in (location, f"field {problem.field!r}" if problem.field else "") if part)
     return InputError(file, where, found=problem.found, expected=problem.expected)
 
 

@@ -31,7 +31,7 @@ class Finding:
     """
 
     rule: str
-    place: str
+    location: str
     found: str
     expected: str
     severity: Literal["error", "wrong", "warning", ""] = "error"
@@ -45,7 +45,7 @@ class Finding:
 
     def __str__(self) -> str:
         verdict = f"found {self.found}, expected {self.expected}"
-        return self.line or ": ".join(filter(None, (self.kind, self.place, verdict)))
+        return self.line or ": ".join(filter(None, (self.kind, self.location, verdict)))
 
 
 def by_cause(findings: Sequence[Finding], option: str = "--all") -> list[str]:
@@ -77,11 +77,11 @@ def _summary(group: Sequence[Finding], option: str) -> str:
     head = f"{first.kind}: {thousands(len(group))} times"
     more = f"{thousands(len(group) - _SHOWN)} more{option and f' ({option})'}"
     if len({finding.found for finding in group}) > 1:
-        examples = "; ".join(": ".join(filter(None, (finding.place, finding.found))) for finding in group[:_SHOWN])
+        examples = "; ".join(": ".join(filter(None, (finding.location, finding.found))) for finding in group[:_SHOWN])
         return f"{head}: expected {first.expected}; found {examples}; and {more}"
     rows = sorted(finding.row for finding in group)
     if not all(rows):
-        where = f"{', '.join(finding.place for finding in group[:_SHOWN])} and {more}"
+        where = f"{', '.join(finding.location for finding in group[:_SHOWN])} and {more}"
     elif rows[-1] - rows[0] == len(rows) - 1:
         where = f"rows {rows[0]}–{rows[-1]}"
     else:
@@ -98,7 +98,7 @@ def table_findings(faults: Sequence[tuple[Path, TableFault]]) -> list[Finding]:
     return [
         Finding(
             f"{file}: column {one.column!r}" if one.column else str(file),
-            one.place,
+            one.location,
             one.found,
             one.expected,
             "",
@@ -230,7 +230,7 @@ class FileCheck:
     @property
     def wrong(self) -> int:
         """The number of places whose answers are accepted and counted as wrong."""
-        return len({finding.place for finding in self.findings if finding.severity == "wrong"})
+        return len({finding.location for finding in self.findings if finding.severity == "wrong"})
 
     @property
     def warnings(self) -> int:

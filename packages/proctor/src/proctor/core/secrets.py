@@ -101,19 +101,19 @@ class Scrubber:
     def _spans(self, plain: str, seed: str) -> Iterator[tuple[int, int]]:
         """Where pieces of secrets stand that hold a seed."""
         for form, start, least in self._seeds[seed]:
-            place = plain.find(seed)
-            while place >= 0:
+            position = plain.find(seed)
+            while position >= 0:
                 before = after = 0
-                while before < min(start, place) and plain[place - before - 1] == form[start - before - 1]:
+                while before < min(start, position) and plain[position - before - 1] == form[start - before - 1]:
                     before += 1
-                end, last = place + len(seed), start + len(seed)
+                end, last = position + len(seed), start + len(seed)
                 while (
                     end + after < len(plain) and last + after < len(form) and plain[end + after] == form[last + after]
                 ):
                     after += 1
                 if before + len(seed) + after >= least:
-                    yield place - before, end + after
-                place = plain.find(seed, place + 1)
+                    yield position - before, end + after
+                position = plain.find(seed, position + 1)
 
 
 def _plain(text: str) -> str:
@@ -123,11 +123,13 @@ def _plain(text: str) -> str:
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
     """The text without what stands at these places of its letters and digits."""
-    places = [place for place, letter in enumerate(text) if not _BESIDE.match(letter) for _ in letter.casefold()]
+    positions = [
+        position for position, letter in enumerate(text) if not _BESIDE.match(letter) for _ in letter.casefold()
+    ]
     parts: list[str] = []
     done = 0
     for start, end in spans:
-        first, last = places[start], places[end - 1] + 1
+        first, last = positions[start], positions[end - 1] + 1
         if last > done:
             parts += [text[done:first], HIDDEN] if first >= done and (first > done or not parts) else []
             done = last

@@ -141,10 +141,10 @@ def add_records(sheet: Sheet, records: Iterator[tuple[int, Sequence[Any]]]) -> l
 
     Blank rows and empty columns at the end are skipped. Rows of another length, values in columns without a name and
     duplicate names are faults."""
-    place, header = next(records, (1, ()))
+    position, header = next(records, (1, ()))
     while header and all(is_empty(cell) for cell in header):  # blank rows above the header
-        place, header = next(records, (1, ()))
-    names = _names(sheet, place, header)
+        position, header = next(records, (1, ()))
+    names = _names(sheet, position, header)
     for number, cells in records:
         if all(is_empty(cell) for cell in cells):
             continue
@@ -163,20 +163,20 @@ def add_records(sheet: Sheet, records: Iterator[tuple[int, Sequence[Any]]]) -> l
     return names
 
 
-def _names(sheet: Sheet, place: int, header: Sequence[Any]) -> list[str]:
+def _names(sheet: Sheet, position: int, header: Sequence[Any]) -> list[str]:
     """The column names; columns without a name get a unique placeholder."""
     for cell in header:
         if isinstance(cell, BadCell):
-            sheet.fault(place, "", cell.found, "the column's name")
+            sheet.fault(position, "", cell.found, "the column's name")
     texts = ["" if isinstance(cell, BadCell) else cell_text(cell) for cell in header]
     while texts and not texts[-1]:
         texts.pop()
     if len(texts) > _MAX_COLUMNS:
-        sheet.fault(place, "", f"{len(texts):,} columns", f"at most {_MAX_COLUMNS}")
+        sheet.fault(position, "", f"{len(texts):,} columns", f"at most {_MAX_COLUMNS}")
         texts = []
     for name in dict.fromkeys(texts):
         if name and texts.count(name) > 1:
-            sheet.fault(place, name, f"{texts.count(name)} columns of this name", "each name once")
+            sheet.fault(position, name, f"{texts.count(name)} columns of this name", "each name once")
     sheet.columns = list(dict.fromkeys(name for name in texts if name))
     return [name or f"\0{index}" for index, name in enumerate(texts)]
 

@@ -34,7 +34,7 @@ def read_sheet(file: Path, *, sheet: str = "") -> Sheet:
     ...     file = Path(folder) / "a.csv"
     ...     _ = file.write_bytes(b"id;start\\nq1;0,5\\nq2\\n")
     ...     table = read_sheet(file)
-    >>> [row.cells for row in table.rows], [fault.place for fault in table.faults], table.decimal_comma
+    >>> [row.cells for row in table.rows], [fault.location for fault in table.faults], table.decimal_comma
     ([{'id': 'q1', 'start': '0,5'}], ['row 3'], True)
     """
     suffix = file.suffix.lower()
@@ -91,7 +91,7 @@ def _read_text(raw: bytes, sheet: Sheet) -> None:
         sheet.notes.append(
             f"{sheet.file.name}: columns separated by {'tabs' if delimiter == chr(9) else repr(delimiter)}"
         )
-    records = ((place + skipped, cells) for place, cells in csv_records(text, sheet.faults, delimiter))
+    records = ((position + skipped, cells) for position, cells in csv_records(text, sheet.faults, delimiter))
     add_records(sheet, records)
     _note_foreign(sheet)
 
@@ -103,10 +103,10 @@ def _note_foreign(sheet: Sheet) -> None:
     cells = [(row, name) for row in sheet.rows for name, cell in row.cells.items() if _FOREIGN.search(cell)]
     expected = "UTF-8 (Excel: CSV UTF-8)"
     if len(names) + len(cells) > _MAX_FOREIGN:
-        place = 1 if names else cells[0][0].number
+        location = 1 if names else cells[0][0].number
         first = _readable(names[0] if names else str(cells[0][0].cells[cells[0][1]]))
         found = f"{first} and {len(names) + len(cells) - 1:,} more names and cells, which are not UTF-8"
-        sheet.fault(place, "", found, expected)
+        sheet.fault(location, "", found, expected)
     else:
         for name in names:
             sheet.fault(1, "", f"the column's name {_readable(name)}, which is not UTF-8", expected)
@@ -151,7 +151,7 @@ def _read_json(raw: bytes, sheet: Sheet, *, lines: bool) -> None:
         else:
             entries = list(enumerate(_listed(load_json(raw)), start=1))
     except JsonError as error:
-        sheet.fault(0, "", ", ".join(part for part in (error.place, error.found) if part), error.expected)
+        sheet.fault(0, "", ", ".join(part for part in (error.location, error.found) if part), error.expected)
     except UnicodeDecodeError as error:
         sheet.fault(1 + raw[: error.start].count(b"\n"), "", "text that is not UTF-8", "UTF-8")
     except TypeError:

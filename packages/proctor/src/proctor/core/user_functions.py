@@ -85,7 +85,7 @@ class PlainFunction:
 
     def fault(self, error: BaseException) -> str:
         """An exception of the function on one line, with the file and line of its code."""
-        return f"{error_line(error)} ({_place(error.__traceback__, self._file)})"
+        return f"{error_line(error)} ({_location(error.__traceback__, self._file)})"
 
 
 async def contained(work: Awaitable[Result]) -> Result:
@@ -235,8 +235,8 @@ def unloadable(path: Path, error: BaseException) -> ConfigurationError:
     >>> print(unloadable(Path("mine.py"), ValueError("no weights")))
     mine.py: can't be loaded: ValueError: no weights (mine.py, line 0)
     """
-    place = _place(error.__traceback__, str(path.resolve()))
-    return ConfigurationError(f"{path}: can't be loaded: {error_line(error)} ({place})")
+    location = _location(error.__traceback__, str(path.resolve()))
+    return ConfigurationError(f"{path}: can't be loaded: {error_line(error)} ({location})")
 
 
 def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what: str) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what
     return tuple(taken)
 
 
-def _place(trace: TracebackType | None, file: str) -> str:
+def _location(trace: TracebackType | None, file: str) -> str:
     """The innermost line in `file`, or else the innermost line, without folders."""
     lines = []
     while trace is not None:
@@ -382,7 +382,7 @@ def _values(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """The values that belong to a function besides its code, by name."""
     if isinstance(function, functools.partial):
         yield "function", function.func
-        yield from ((f"argument {place}", value) for place, value in enumerate(function.args, start=1))
+        yield from ((f"argument {position}", value) for position, value in enumerate(function.args, start=1))
         yield from sorted(function.keywords.items())
         return
     if isinstance(function, MethodType | BuiltinMethodType):

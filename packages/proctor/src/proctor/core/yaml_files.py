@@ -37,17 +37,17 @@ def read_yaml(file: Path, expected: str = "a YAML file") -> dict[str, Any]:
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                place = "" if event.start_mark is None else f"line {event.start_mark.line + 1}"
-                raise InputError(file, place, found="an alias (*name)", expected="each value where it belongs")
+                location = "" if event.start_mark is None else f"line {event.start_mark.line + 1}"
+                raise InputError(file, location, found="an alias (*name)", expected="each value where it belongs")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is not None:
             _refuse_duplicate_keys(file, node)
         content = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f"line {mark.line + 1}"
+        location = "" if mark is None else f"line {mark.line + 1}"
         raise InputError(
-            file, place, found=str(getattr(error, "problem", "") or "broken YAML"), expected="YAML"
+            file, location, found=str(getattr(error, "problem", "") or "broken YAML"), expected="YAML"
         ) from error
     if content is None:
         return {}
@@ -65,8 +65,8 @@ def _refuse_duplicate_keys(file: Path, node: yaml.Node) -> None:
         for key, value in node.value:
             name = str(key.value)
             if name in seen:
-                place = f"line {key.start_mark.line + 1}"
-                raise InputError(file, place, found=f"{name!r} twice", expected="each field once")
+                location = f"line {key.start_mark.line + 1}"
+                raise InputError(file, location, found=f"{name!r} twice", expected="each field once")
             seen.add(name)
             _refuse_duplicate_keys(file, value)
     elif isinstance(node, yaml.SequenceNode):
@@ -93,13 +93,13 @@ def problem_texts(error: ValidationError, model: type[BaseModel] | None = None) 
     ]
 
 
-def _problem_text(place: tuple[int | str, ...], kind: str, message: str, model: type[BaseModel] | None) -> str:
+def _problem_text(position: tuple[int | str, ...], kind: str, message: str, model: type[BaseModel] | None) -> str:
     words: list[str] = []
-    for part in place:
+    for part in position:
         if isinstance(part, int) and words:
             words[-1] += f" {part + 1}"
         else:
             words.append(str(part))
     if kind == "extra_forbidden":
-        message = expected_fields(model, place).replace("name", "name is expected", 1)
+        message = expected_fields(model, position).replace("name", "name is expected", 1)
     return f"{', '.join(words)}: {message}" if words else message

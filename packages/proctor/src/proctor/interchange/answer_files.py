@@ -168,7 +168,8 @@ def _without_apostrophes(row: core.SheetRow) -> core.SheetRow:
 
 def _sheet_faults(sheet: core.Sheet, needed: Sequence[str]) -> list[core.Finding]:
     found = [
-        fault(table_fault.place or "the file", table_fault.found, table_fault.expected) for table_fault in sheet.faults
+        fault(table_fault.location or "the file", table_fault.found, table_fault.expected)
+        for table_fault in sheet.faults
     ]
     absent = [name for name in needed if name not in sheet.columns]
     return found or [fault("row 1", f"no column {name!r}", f"the columns {', '.join(needed)}") for name in absent]
@@ -243,10 +244,10 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
     answers: list[RecordedAnswer] = []
     faults: list[core.Finding] = []
     models: set[str] = set()
-    for place, line in core.read_jsonl(file):
+    for location, line in core.read_jsonl(file):
         key = line.get("custom_id") if isinstance(line, dict) else None
         if not isinstance(key, str):
-            faults.append(fault(place, "no custom_id", "a line of batch output"))
+            faults.append(fault(location, "no custom_id", "a line of batch output"))
             continue
         response = as_object(line.get("response"))
         body = as_object(response.get("body"))
@@ -256,7 +257,7 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         text = "" if status is core.Status.FAILED else _text(body)
         prompt = _asked(line) or _asked(as_object(line.get("request"))) or _asked(body)
         usage = _usage(body)
-        answers.append(RecordedAnswer(place, key, text, status, reason, prompt=prompt, usage=usage, extra=extra))
+        answers.append(RecordedAnswer(location, key, text, status, reason, prompt=prompt, usage=usage, extra=extra))
     return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
 
 

@@ -124,21 +124,21 @@ class Downloader:
     def _opened(self, client: httpx2.Client, url: str, headers: dict[str, str]) -> Iterator[httpx2.Response]:
         """The response after at most five redirects. Raises `InputError` for a redirect to another host or no file, and
         for a permanent error status."""
-        place = url
+        file_location = url
         for _ in range(_REDIRECTS + 1):
-            with client.stream("GET", place, headers=headers) as response:
+            with client.stream("GET", file_location, headers=headers) as response:
                 status = response.status_code
                 if status in (301, 302, 303, 307, 308):
-                    place = self._redirected(url, place, response.headers.get("location", ""))
+                    file_location = self._redirected(url, file_location, response.headers.get("location", ""))
                     continue
                 _check_status(url, response)
                 yield response
                 return
         raise InputError(url, found=f"more than {_REDIRECTS} redirects", expected="a file")
 
-    def _redirected(self, url: str, place: str, location: str) -> str:
-        found = urljoin(place, location)
-        before, after = urlsplit(place), urlsplit(found)
+    def _redirected(self, url: str, file_location: str, location: str) -> str:
+        found = urljoin(file_location, location)
+        before, after = urlsplit(file_location), urlsplit(found)
         if after.scheme not in ("http", "https") or (before.scheme == "https" and after.scheme == "http"):
             raise InputError(url, found=f"a redirect to {found[:200]}", expected="one to https")
         if after.hostname != urlsplit(url).hostname and after.hostname not in self.hosts:
@@ -278,7 +278,7 @@ def _written(archive: Path, members: _Members, folder: Path, taken: Mapping[str,
         if stream is None:
             raise InputError(archive, found=f"{path}, {member.odd}", expected="plain files and folders")
         used.add(source)
-        _copy_member(archive, stream, folder.joinpath(*_place(path, source, taken)), member.size)
+        _copy_member(archive, stream, folder.joinpath(*_location(path, source, taken)), member.size)
     missing = [name for name in taken if name not in used]
     if missing:
         raise InputError(archive, found=f"no {missing[0]}", expected=", ".join(taken))
@@ -303,7 +303,7 @@ def _taken_from(path: PurePosixPath, taken: Mapping[str, str]) -> str | None:
     return next((name for name in taken if rest.is_relative_to(name)), None)
 
 
-def _place(path: PurePosixPath, source: str, taken: Mapping[str, str]) -> tuple[str, ...]:
+def _location(path: PurePosixPath, source: str, taken: Mapping[str, str]) -> tuple[str, ...]:
     if not taken:
         return path.parts
     return (*PurePosixPath(taken[source]).parts, *_below_top(path).relative_to(source).parts)

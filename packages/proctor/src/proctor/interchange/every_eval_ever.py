@@ -108,7 +108,7 @@ class _SystemRecord:
         """Writes both files, and returns the number of answers without a row."""
         rows = list(self._rows())
         developer, _, model = self.model.partition("/")
-        place = "/".join(("data", *(_component(part) for part in (self.source.card.name, developer, model))))
+        location = "/".join(("data", *(_component(part) for part in (self.source.card.name, developer, model))))
         text = "".join(map(json_line, rows))
         checksum = sha256(text.encode()).hexdigest()
         record = self._record()
@@ -116,17 +116,17 @@ class _SystemRecord:
         if rows:
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
-                "file_path": f"{place}/{name}_samples.jsonl",
+                "file_path": f"{location}/{name}_samples.jsonl",
                 "hash_algorithm": "sha256",
                 "checksum": checksum,
                 "total_rows": len(rows),
             }
-        _check(record, "every_eval_ever-0.3.0.json", f"{place}/{name}.json")
+        _check(record, "every_eval_ever-0.3.0.json", f"{location}/{name}.json")
         for number, row in enumerate(rows, start=1):
-            _check(row, "every_eval_ever-samples-0.3.0.json", f"{place}/{name}_samples.jsonl: line {number}")
-        write_whole(folder / place / f"{name}.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+            _check(row, "every_eval_ever-samples-0.3.0.json", f"{location}/{name}_samples.jsonl: line {number}")
+        write_whole(folder / location / f"{name}.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
         if rows:
-            write_whole(folder / place / f"{name}_samples.jsonl", text)
+            write_whole(folder / location / f"{name}_samples.jsonl", text)
         statuses = [answer.status for run in self.runs for answer in self.source.store.answers(run).values()]
         return sum(status in _LACKING for status in statuses)
 
@@ -323,9 +323,9 @@ def _validator(schema: str) -> Any:
     return Draft7Validator(json.loads((_SCHEMAS / schema).read_text(encoding="utf-8")))
 
 
-def _check(value: object, schema: str, place: str) -> None:
+def _check(value: object, schema: str, location: str) -> None:
     """Raises `InputError` with the first field that violates the schema."""
     error = next(iter(_validator(schema).iter_errors(value)), None)
     if error is not None:
         where = ".".join(str(part) for part in error.absolute_path)
-        raise InputError(place, f"field {where!r}", found=error.message[:200], expected=f"Every Eval Ever {SCHEMA}")
+        raise InputError(location, f"field {where!r}", found=error.message[:200], expected=f"Every Eval Ever {SCHEMA}")

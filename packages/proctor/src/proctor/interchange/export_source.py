@@ -306,9 +306,9 @@ def copy_media(source: ExportSource, folder: Path) -> int:
         expected = f"all media ({len(source.media_of_items)}), to copy them"
         raise InputError(source.media, found=f"no {missing[0]} and {len(missing) - 1} more", expected=expected)
     for name, file in found.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, place)
+        location = folder / name
+        location.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, location)
     return len(found)
 
 

@@ -197,8 +197,8 @@ class ForeignFormats:
         return self.get(name).summary
 
 
-def _function(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _function(location: str) -> Any:
+    module, _, name = location.partition(":")
     return getattr(import_module(f"proctor.interchange.{module}"), name)
 
 

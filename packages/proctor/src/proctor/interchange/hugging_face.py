@@ -64,8 +64,8 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
         by_system.setdefault(row.system, []).append(entry)
     with whole_folder(out) as folder:
         for system, entries in by_system.items():
-            place = folder / _plain(names[system].replace("/", "__")) / ".eval_results"
-            write_whole(place / f"{_plain(source.card.name)}.yaml", yaml_text(entries))
+            location = folder / _plain(names[system].replace("/", "__")) / ".eval_results"
+            write_whole(location / f"{_plain(source.card.name)}.yaml", yaml_text(entries))
     left = sum(row.metric == source.card.headline and row.value is None for row in source.results)
     dropped = [
         "intervals, denominators and conditions: the format has no fields; they are in `notes`",

@@ -56,20 +56,20 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedF
     answers: list[RecordedAnswer] = []
     faults: list[Finding] = []
     condition, counts = "", Counter[int]()
-    for place, line in read_jsonl(file):
+    for location, line in read_jsonl(file):
         if not isinstance(line, dict) or "doc_id" not in line:
-            faults.append(fault(place, "no doc_id", "a sample of lmms-eval"))
+            faults.append(fault(location, "no doc_id", "a sample of lmms-eval"))
             continue
         name = id_column if id_column not in {"", "position"} else "doc_id"
         key = line.get("proctor_item", line["doc_id"]) if not id_column else line.get(name)
         replies = _replies(line)
         if key is None or replies is None:
             found = f"no field {name!r}" if key is None else "log-likelihoods, no text"
-            faults.append(fault(place, found, "the item's id and a reply in words"))
+            faults.append(fault(location, found, "the item's id and a reply in words"))
             continue
         counts[len(replies)] += 1
         condition = str(line.get("proctor_condition", condition))
-        answers.append(_recorded(place, str(key), replies[epoch - 1] if len(replies) >= epoch else "", line))
+        answers.append(_recorded(location, str(key), replies[epoch - 1] if len(replies) >= epoch else "", line))
     most = max(counts, default=0)
     if epoch > max(most, 1):
         raise UsageError(f"--epoch {epoch} is not there: give 1 to {most}.")
@@ -80,7 +80,7 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedF
     return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
 
 
-def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
+def _recorded(location: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
     empty = (Status.FAILED, _EMPTY) if not text.strip() else (Status.ANSWERED, "")
     status, reason = kept_status(line) or empty
     prompt = _first_text(line.get("input")) or _first_text(line.get("arguments"))
@@ -88,7 +88,7 @@ def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> Recorded
     given_targets = target if isinstance(target, list) else [target]
     scores = {name: share(value) for name, value in line.items() if name not in _OWN and not isinstance(value, str)}
     return RecordedAnswer(
-        place,
+        location,
         key,
         text,
         status,
@@ -153,16 +153,16 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     answers, task = source.store.answers(run), task_name(run.benchmark, run.condition)
     scores = source.code_scores(run)
     lines, logs, failed, other = [], [], 0, 0
-    for place, item in enumerate(source.items):
+    for index, item in enumerate(source.items):
         answer = answers.get(item.id)
         if answer is None:
             continue
         failed += answer.status is Status.FAILED
         kept = kept_fields(item, answer)
         other += "proctor_parsed" in kept
-        sample = _sample(place, item, answer.text) | scores.get(item.id, {}) | kept
+        sample = _sample(index, item, answer.text) | scores.get(item.id, {}) | kept
         lines.append(json_line(sample | {"proctor_condition": run.condition}))
-        logs.append({"doc_id": place, "resps": [[answer.text]]})
+        logs.append({"doc_id": index, "resps": [[answer.text]]})
     rows = [row for row in source.results if row.scorer == CODE]
     figures = {f"{row.metric},none": row.if_wrong if row.value is None else row.value for row in rows}
     results = {
@@ -196,11 +196,11 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     return Written(len(lines), "sample", tuple(dropped))
 
 
-def _sample(place: int, item: Item, text: str) -> dict[str, Any]:
+def _sample(row: int, item: Item, text: str) -> dict[str, Any]:
     letters = option_letters(len(item.options))
     options = [f"{letter}. {option}" for letter, option in zip(letters, item.options, strict=True)]
     return {
-        "doc_id": place,
+        "doc_id": row,
         "target": next(iter(references_of(item)), ""),
         "filtered_resps": [text],
         "doc_hash": sha256(item.model_dump_json().encode()).hexdigest(),

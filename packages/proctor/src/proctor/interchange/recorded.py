@@ -24,13 +24,13 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One record. `place` is its place in the file, `key` the id or number of its item, `prompt` the recorded prompt if
+    """One record. `location` is its place in the file, `key` the id or number of its item, `prompt` the recorded prompt if
     the format has it, and `options` the options that the record states, in the order of their letters. `scores` are
     recorded scores by metric, `compared` those that are only compared with ours, and `targets` the record's own
     reference answers. `parsed` is the value in a record that Proctor wrote (of options that were shown in another
     order, for example)."""
 
-    place: str
+    location: str
     key: str
     text: str = ""
     status: core.Status = core.Status.ANSWERED
@@ -72,21 +72,21 @@ def mapped(
     item's, an item with two answers, and a file without any record of an item.
     """
     items = {item.id: item for item in benchmark.items}
-    by_place = id_column == POSITION
-    ordered = _order(benchmark, found.answers) if by_place else benchmark.items
+    by_location = id_column == POSITION
+    ordered = _order(benchmark, found.answers) if by_location else benchmark.items
     faults, unknown, repeated = list(found.faults), list[RecordedAnswer](), list[str]()
     chosen: dict[str, RecordedAnswer] = {}
     for answer in found.answers:
-        item = _at(ordered, answer.key) if by_place else items.get(answer.key)
+        item = _at(ordered, answer.key) if by_location else items.get(answer.key)
         if item is None:
             unknown.append(answer)
-        elif (wrong := _mismatch(answer, item, benchmark, by_place=by_place, own=found.own_order)) is not None:
+        elif (wrong := _mismatch(answer, item, benchmark, by_location=by_location, own=found.own_order)) is not None:
             faults.append(wrong)
         elif (before := chosen.get(item.id)) is not None:
             repeated.append(item.id)
             if (before.text, before.status) != (answer.text, answer.status):
                 faults.append(
-                    _fault("two answers", answer.place, f"another answer to {item.id}", f"one ({before.place})")
+                    _fault("two answers", answer.location, f"another answer to {item.id}", f"one ({before.location})")
                 )
         else:
             shown = shown_to_model(item, answer.options, answer.prompt)
@@ -96,7 +96,7 @@ def mapped(
         raise _refused(file, faults)
     if not chosen:
         raise core.InputError(
-            file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered, benchmark)
+            file, unknown[0].location if unknown else "", found=_found(unknown), expected=_expected(ordered, benchmark)
         )
     answers = tuple(_answer(items[name], one) for name, one in chosen.items())
     notes = [*found.notes, *_left_out(unknown, benchmark.items), *_counted(chosen, benchmark)]
@@ -144,17 +144,17 @@ _NO_IDS = f"an id, and the questions have none: --map id=COLUMN names its column
 
 
 def _mismatch(
-    answer: RecordedAnswer, item: core.Item, benchmark: core.Benchmark, *, by_place: bool, own: bool
+    answer: RecordedAnswer, item: core.Item, benchmark: core.Benchmark, *, by_location: bool, own: bool
 ) -> core.Finding | None:
     """The fault of a record that may be of another item: by its prompt, or by an id that was made up. Without a prompt
     such an id counts only in a file that Proctor wrote (`own`)."""
-    if not by_place and (own or not benchmark.numbered):
+    if not by_location and (own or not benchmark.numbered):
         return None
-    if not by_place and not answer.prompt:
-        return _fault("no ids", answer.place, repr(answer.key[:_SHOWN]), _NO_IDS)
+    if not by_location and not answer.prompt:
+        return _fault("no ids", answer.location, repr(answer.key[:_SHOWN]), _NO_IDS)
     if not _asks(answer, item):
         expected = "the question of the item at this index: name the ids with --id-column"
-        return _fault("another question", answer.place, repr(answer.prompt[:_SHOWN]), expected)
+        return _fault("another question", answer.location, repr(answer.prompt[:_SHOWN]), expected)
     return None
 
 
@@ -188,7 +188,7 @@ def _other_options(item: core.Item, answer: RecordedAnswer) -> list[core.Finding
     try:
         option_order(answer.options, item.options)
     except core.ParseError as error:
-        return [_fault("other options", f"{answer.place} ({item.id})", error.found, error.expected)]
+        return [_fault("other options", f"{answer.location} ({item.id})", error.found, error.expected)]
     return []
 
 
@@ -207,7 +207,7 @@ def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
         return plain
     shown = answer.options
     if shown and item.options and answer.parsed is None:
-        words = [item.options[place] for place in option_order(shown, item.options)]
+        words = [item.options[row] for row in option_order(shown, item.options)]
         plain = plain.model_copy(update={"extra": {**plain.extra, "options_shown": words}})
     try:
         if answer.parsed is not None:
@@ -291,24 +291,24 @@ def _same_key(item: core.Item, answer: RecordedAnswer) -> bool | None:
     return any(item.answer.match(right, value) for right in accepted for value in values)
 
 
-def _fault(kind: str, place: str, found: str, expected: str) -> core.Finding:
-    return core.Finding(kind, place, found, expected, line=f"{place}: found {found}, expected {expected}")
+def _fault(kind: str, location: str, found: str, expected: str) -> core.Finding:
+    return core.Finding(kind, location, found, expected, line=f"{location}: found {found}, expected {expected}")
 
 
-def fault(place: str, found: str, expected: str) -> core.Finding:
+def fault(location: str, found: str, expected: str) -> core.Finding:
     """The note on an unreadable record.
 
     >>> fault("line 3", "no custom_id", "an id").line
     'line 3: found no custom_id, expected an id'
     """
-    return _fault(expected, place, found, expected)
+    return _fault(expected, location, found, expected)
 
 
 def _refused(file: Path, faults: Sequence[core.Finding]) -> core.InputError:
     """The first fault as the error, with all faults by cause as its notes."""
     lines = core.by_cause(faults, option="")
     first = faults[0]
-    error = core.InputError(file, first.place, found=first.found, expected=first.expected)
+    error = core.InputError(file, first.location, found=first.found, expected=first.expected)
     if len(faults) > 1:
         error.add_note(f"{len(faults)} faults in all:")
         for line in lines:
@@ -330,10 +330,12 @@ def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> 
     if not unknown:
         return []
     if len(unknown) == 1:
-        place = unknown[0].place
+        location = unknown[0].location
         known = f"no question has the id {unknown[0].key[:_SHOWN]!r} (the first has {items[0].id!r})"
-        return [f"{place[:1].upper()}{place[1:]} left out: {known}."]
-    some = ", ".join(f"{recorded_answer.place} ({recorded_answer.key[:_SHOWN]!r})" for recorded_answer in unknown[:10])
+        return [f"{location[:1].upper()}{location[1:]} left out: {known}."]
+    some = ", ".join(
+        f"{recorded_answer.location} ({recorded_answer.key[:_SHOWN]!r})" for recorded_answer in unknown[:10]
+    )
     more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
     return [f"{core.count_of(len(unknown), 'record')} left out, since no question has the id: {some}{more}."]
 

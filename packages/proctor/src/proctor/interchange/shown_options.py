@@ -203,18 +203,18 @@ def options_in_prompt(prompt: str, item: core.Item) -> tuple[str, ...]:
     found: tuple[str, ...] = ()
     for hit in _MARKER.finditer(text):
         named = next((option for plain, option in known if _stands_at(text, hit.end(), plain)), None)
-        place = ord(hit["letter"]) - ord("a")
+        location = ord(hit["letter"]) - ord("a")
         if named is None:
             continue
-        run = [*run, named] if place == len(run) else [named] if place == 0 else []
+        run = [*run, named] if location == len(run) else [named] if location == 0 else []
         if len(run) == len(item.options) and sorted(run) == sorted(item.options):
             found, run = tuple(run), []
     return found or _other_list(prompt.replace(item.question, " "), len(item.options))
 
 
-def _stands_at(text: str, place: int, option: str) -> bool:
-    end = place + len(option)
-    return text.startswith(option, place) and not text[end : end + 1].isalnum()
+def _stands_at(text: str, slot: int, option: str) -> bool:
+    end = slot + len(option)
+    return text.startswith(option, slot) and not text[end : end + 1].isalnum()
 
 
 def _other_list(prompt: str, least: int) -> tuple[str, ...]:
@@ -222,8 +222,8 @@ def _other_list(prompt: str, least: int) -> tuple[str, ...]:
     run: list[str] = []
     found: list[str] = []
     for hit in _LINE.finditer(prompt):
-        place = ord(hit["letter"]) - ord("A")
-        run = [*run, hit["text"].rstrip()] if place == len(run) else [hit["text"].rstrip()] if place == 0 else []
+        location = ord(hit["letter"]) - ord("A")
+        run = [*run, hit["text"].rstrip()] if location == len(run) else [hit["text"].rstrip()] if location == 0 else []
         if len(run) >= least:
             found = run
     return tuple(found)
@@ -252,8 +252,8 @@ def value_by_shown(
         return read(_text_behind(item, text, shown), item.options)
     order = option_order(shown, item.options)
     letters = option_letters(len(order))
-    to_item = {letter: letters[place] for letter, place in zip(letters, order, strict=True)}
-    value = read(text, [item.options[place] for place in order])
+    to_item = {letter: letters[slot] for letter, slot in zip(letters, order, strict=True)}
+    value = read(text, [item.options[slot] for slot in order])
     if isinstance(value, list):
         named: list[JsonValue] = [to_item.get(str(one), one) for one in value]
         return named if item.answer.kind == "ordering" else sorted(named, key=str)

@@ -65,7 +65,7 @@ def read_task(folder: Path) -> list[TaskItem]:
     """The items of a task's folder. Raises `InputError`, with the line, for an invalid one."""
     file = folder / "items.jsonl"
     lines = read_jsonl(file, "the items of an exported task")
-    return [validated(TaskItem, line, file, place) for place, line in lines]
+    return [validated(TaskItem, line, file, row) for row, line in lines]
 
 
 def scored(item: Item, text: str) -> float | None:

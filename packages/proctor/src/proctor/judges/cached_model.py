@@ -277,8 +277,8 @@ def load_prompts(kind: str, folder: Path | None = None, built_in: Path | None = 
     """The prompts of a kind (`rating`, `rubric` …) by language: KIND_LANGUAGE.txt.j2 in the folder of a task's own
     prompts, and KIND.txt.j2 for all other languages (""). A folder without prompts of this kind leaves the one
     in `built_in` (None: that of the generic judges), which serves every task and language."""
-    for place in (folder, built_in or _BUILT_IN):
-        files = sorted(place.glob(f"{kind}*{_SUFFIX}")) if place is not None else ()
+    for position in (folder, built_in or _BUILT_IN):
+        files = sorted(position.glob(f"{kind}*{_SUFFIX}")) if position is not None else ()
         named = {file.name.removesuffix(_SUFFIX).removeprefix(kind): file for file in files}
         if named:
             return {name.removeprefix("_"): load_prompt(file) for name, file in named.items()}

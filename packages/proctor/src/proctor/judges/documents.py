@@ -94,8 +94,8 @@ def _text(file: Path, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        place = f"byte {error.start}"
-    raise InputError(file, place, found="text that is not UTF-8", expected="UTF-8")
+        location = f"byte {error.start}"
+    raise InputError(file, location, found="text that is not UTF-8", expected="UTF-8")
 
 
 def _pdf(file: Path, raw: bytes) -> tuple[Page, ...]:

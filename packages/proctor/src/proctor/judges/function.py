@@ -104,12 +104,12 @@ class JudgeFunction:
         return FunctionJudge(self, client, judgements, chosen)
 
     def _check_variables(self, prompt: Prompt, file: Path) -> None:
-        place = f"prompt of the judge {self.name}"
+        location = f"prompt of the judge {self.name}"
         for name in sorted(prompt.variables):
             if name not in _IN_PROMPTS:
-                raise InputError(file, place, found=f"the variable {name!r}", expected=one_of(_IN_PROMPTS, name))
+                raise InputError(file, location, found=f"the variable {name!r}", expected=one_of(_IN_PROMPTS, name))
         if "answer" not in prompt.variables and not self.function.takes("answer"):
-            raise InputError(file, place, found="no {{ answer }}", expected="the answer that is judged")
+            raise InputError(file, location, found="no {{ answer }}", expected="the answer that is judged")
 
 
 def _beside(function: Callable[..., Any], prompt: Path) -> Path:
@@ -141,16 +141,18 @@ def _one(function: PlainFunction, declared: MetricOptions) -> Metric:
     return declared_metric(function.name, declared)
 
 
-def _several(place: str, metrics: Sequence[Metric], declared: MetricOptions) -> tuple[Metric, ...]:
+def _several(location: str, metrics: Sequence[Metric], declared: MetricOptions) -> tuple[Metric, ...]:
     """The declared metrics; those without formats apply to free text. Raises `ConfigurationError` for options that belong to
     a metric, for something else than metrics, and for a name twice."""
     other = next((name for name in declared if name != "name"), None)
     if other is not None:
-        raise ConfigurationError(f"{place}: found {other!r} beside metrics, expected it in each Metric(…)")
+        raise ConfigurationError(f"{location}: found {other!r} beside metrics, expected it in each Metric(…)")
     for metric in metrics:
-        check_metric(place, metric)
+        check_metric(location, metric)
     if len({metric.name for metric in metrics}) < len(metrics):
-        raise ConfigurationError(f"{place}: found {', '.join(one.name for one in metrics)}, expected each metric once")
+        raise ConfigurationError(
+            f"{location}: found {', '.join(one.name for one in metrics)}, expected each metric once"
+        )
     return tuple(metric if metric.formats else replace(metric, formats=("free_text",)) for metric in metrics)
 
 
@@ -232,16 +234,16 @@ class FunctionJudge:
     def _by_metric(self, value: Any, metrics: Sequence[Metric], item: Item) -> Mapping[str, Any]:
         if not self._made.returns_mapping:
             return {metrics[0].name: value}
-        place, names = f"{self._made.address or self.name}, item {item.id!r}", [metric.name for metric in metrics]
+        location, names = f"{self._made.address or self.name}, item {item.id!r}", [metric.name for metric in metrics]
         if not isinstance(value, Mapping):
             expected = f"a mapping with {', '.join(names)}"
-            raise ConfigurationError(f"{place}: found {type(value).__name__}, expected {expected}")
+            raise ConfigurationError(f"{location}: found {type(value).__name__}, expected {expected}")
         for name in value:
             if name not in names:
-                raise ConfigurationError(f"{place}: found the metric {name!r}, expected {one_of(names, str(name))}")
+                raise ConfigurationError(f"{location}: found the metric {name!r}, expected {one_of(names, str(name))}")
         for name in names:
             if name not in value:
-                raise ConfigurationError(f"{place}: found no {name!r}, expected a number for each metric")
+                raise ConfigurationError(f"{location}: found no {name!r}, expected a number for each metric")
         return value
 
 

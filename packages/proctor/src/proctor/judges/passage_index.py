@@ -198,8 +198,8 @@ class PassageIndex:
         pairs = [self._rankings(one, pool, tuple(sources)) for one in asked]
         by_words, by_meaning = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         return [
-            Match(self.passages[place], score, _best(place, by_words), _best(place, by_meaning))
-            for place, score in fused([ranking for pair in pairs for ranking in pair])[:most]
+            Match(self.passages[position], score, _best(position, by_words), _best(position, by_meaning))
+            for position, score in fused([ranking for pair in pairs for ranking in pair])[:most]
         ]
 
     def _rankings(self, query: str, pool: int, sources: tuple[str, ...]) -> tuple[list[int], list[int]]:
@@ -217,11 +217,11 @@ class PassageIndex:
         apart = 1 - self._vectors @ (vector / (length or 1.0))
         # Rounded, so that passages with the same text keep their order on every CPU.
         order = np.argsort(np.round(apart, 6), kind="stable")
-        return [int(place) for place in (order if among is None else order[among[order]])[:pool]]
+        return [int(position) for position in (order if among is None else order[among[order]])[:pool]]
 
 
-def _best(place: int, rankings: Sequence[Sequence[int]]) -> int | None:
-    ranks = [ranking.index(place) + 1 for ranking in rankings if place in ranking]
+def _best(position: int, rankings: Sequence[Sequence[int]]) -> int | None:
+    ranks = [ranking.index(position) + 1 for ranking in rankings if position in ranking]
     return min(ranks, default=None)
 
 

@@ -187,15 +187,15 @@ class _Near:
 
     def search(self, text: str) -> bool:
         """Whether the text has such a pair, in linear time."""
-        places = [found.start() for found in self.then.finditer(text)]
+        positions = [found.start() for found in self.then.finditer(text)]
         at = 0
-        for found in self.first.finditer(text) if places else ():
+        for found in self.first.finditer(text) if positions else ():
             end = found.end()
-            while at < len(places) and places[at] < end:
+            while at < len(positions) and positions[at] < end:
                 at += 1
-            if at == len(places):
+            if at == len(positions):
                 return False
-            if places[at] - end <= self.within and not self._stopped(text[end : places[at]]):
+            if positions[at] - end <= self.within and not self._stopped(text[end : positions[at]]):
                 return True
         return False
 

@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.media.audio import SpeechPart, speech_parts
-    from proctor.media.clip_locations import Excerpts, MediaAs, Placed
+    from proctor.media.clip_locations import ClipLocation, Excerpts, MediaAs
     from proctor.media.clips import ClipFile, Sound
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.decode import sampled
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         labels_of,
         locate,
         plain_media,
-        shown_place,
+        shown_location,
     )
     from proctor.media.mp4 import RedactedVideo, from_jpegs, redact
-    from proctor.media.objects import media_folder, place_of
+    from proctor.media.objects import location_of, media_folder
     from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import encode, open_picture, read_image
     from proctor.media.redaction import Redaction, outside_of
@@ -44,13 +44,73 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AUDIO_EXTENSIONS", "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition",
-    "Excerpts", "FrameIndex", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture",
-    "Placed", "PlaysSounds", "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles",
-    "ShowsOriginals", "Sound", "SpeechPart", "StoredPicture", "TextOverlay", "Tolerance", "VideoFacts",
-    "cache_folder", "count_at_rate", "damaged", "dicom_facts", "distances", "drop", "encode", "find", "find_leaks",
-    "find_text", "from_jpegs", "hashes", "in_order", "inspect_video", "is_there", "kept", "labels_of", "locate",
-    "look_at", "look_at_items", "media_folder", "nifti_facts", "open_picture", "outside_of", "parse_scan",
-    "parse_window", "pictures_at", "place_of", "plain_media", "prune", "read_image", "redact", "sampled", "scan_kind",
-    "shown_again", "shown_place", "speech_parts", "view", "viewer", "write_page",
+    "AUDIO_EXTENSIONS",
+    "CONDITIONS",
+    "IMAGE_EXTENSIONS",
+    "VIDEO_EXTENSIONS",
+    "Catalogue",
+    "ClipFile",
+    "ClipLocation",
+    "Condition",
+    "Excerpts",
+    "FrameIndex",
+    "KeptEntry",
+    "MediaAs",
+    "MediaLibrary",
+    "MediaProblem",
+    "MediaSettings",
+    "Picture",
+    "PlaysSounds",
+    "RecordsShown",
+    "RedactedVideo",
+    "Redaction",
+    "ShownRecord",
+    "ShowsFiles",
+    "ShowsOriginals",
+    "Sound",
+    "SpeechPart",
+    "StoredPicture",
+    "TextOverlay",
+    "Tolerance",
+    "VideoFacts",
+    "cache_folder",
+    "count_at_rate",
+    "damaged",
+    "dicom_facts",
+    "distances",
+    "drop",
+    "encode",
+    "find",
+    "find_leaks",
+    "find_text",
+    "from_jpegs",
+    "hashes",
+    "in_order",
+    "inspect_video",
+    "is_there",
+    "kept",
+    "labels_of",
+    "locate",
+    "location_of",
+    "look_at",
+    "look_at_items",
+    "media_folder",
+    "nifti_facts",
+    "open_picture",
+    "outside_of",
+    "parse_scan",
+    "parse_window",
+    "pictures_at",
+    "plain_media",
+    "prune",
+    "read_image",
+    "redact",
+    "sampled",
+    "scan_kind",
+    "shown_again",
+    "shown_location",
+    "speech_parts",
+    "view",
+    "viewer",
+    "write_page",
 ]  # fmt: skip

@@ -145,7 +145,7 @@ def _samples(
                 return _samples(path, start, end, sought=False)
         found = np.zeros(last - first, dtype=np.float32)
         heard, until = 0, first
-        for at, part in _placed(container, stream, path, rate):
+        for at, part in _positioned(container, stream, path, rate):
             low, high = max(at, first), min(at + len(part), last)
             if low < high:
                 found[low - first : high - first] = part[low - at : high - at]
@@ -155,7 +155,7 @@ def _samples(
     return rate, found, heard, until / rate
 
 
-def _placed(
+def _positioned(
     container: InputContainer, stream: AudioStream, path: Path, rate: int
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """The decoded parts in one channel, each with the number of its first sample on the file's clock: where the part
@@ -260,10 +260,10 @@ def speech_parts(path: Path, span: tuple[float, float], longest_s: float) -> Ite
         loudness = _loudness(samples)
         cut_short = False
         if ends < end:
-            place = _quietest(loudness)
-            around = loudness[place - _PAUSE // 2 : place + _PAUSE // 2]
+            position = _quietest(loudness)
+            around = loudness[position - _PAUSE // 2 : position + _PAUSE // 2]
             cut_short = bool(np.max(around) >= max(SILENT, float(np.percentile(loudness, 95)) / _CLOSE_BELOW))
-            samples, loudness = samples[: place * _LOUDNESS_STEP], loudness[:place]
+            samples, loudness = samples[: position * _LOUDNESS_STEP], loudness[:position]
             ends = at + len(samples) / RATE
         yield SpeechPart(Sound(as_wav(samples), "", (at, ends)), min(until, ends), loudness, cut_short)
         at = ends

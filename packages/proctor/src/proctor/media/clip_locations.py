@@ -31,7 +31,7 @@ class MediaAs(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ClipLocation:
     """How a benchmark's times map to a file: `offset` seconds later. `cropped`: the pictures show the region alone.
     `seconds` is the length that the benchmark states, None without one."""
 
@@ -47,11 +47,11 @@ class Excerpts:
     known: Mapping[str, Excerpt]
     media_as: MediaAs | None = None
 
-    def place(self, source: str, region: Region | None, info: VideoInfo) -> Placed:
+    def locate(self, source: str, region: Region | None, info: VideoInfo) -> ClipLocation:
         """Where the excerpt lies in the file. Raises `InputError` where length or picture size do not fit the kind."""
         excerpt = self.known.get(source)
         if excerpt is None:
-            return Placed()
+            return ClipLocation()
         said = self.media_as or (MediaAs.FULL if excerpt.whole else None)
         expected = said or MediaAs.TRIMMED
         kinds = _by_length(excerpt, info.duration_s)
@@ -60,7 +60,7 @@ class Excerpts:
         if region is not None:
             _check_picture(source, region, info, said)
         offset = excerpt.start if expected is MediaAs.FULL else _cut_off(excerpt, info.duration_s)
-        return Placed(offset, expected is MediaAs.CROPPED, excerpt.seconds)
+        return ClipLocation(offset, expected is MediaAs.CROPPED, excerpt.seconds)
 
 
 def _by_length(excerpt: Excerpt, seconds: float) -> set[MediaAs]:

@@ -192,8 +192,8 @@ class OtherVideo(Condition):
         others = self._other(scene).sounding
         kinds = {kind: [one for one in others if one.kind == kind] for kind in ("video", "audio")}
         heard = []
-        for place, slot in enumerate(slots):
-            medium = kinds[slot.medium.kind][place % len(kinds[slot.medium.kind])]
+        for position, slot in enumerate(slots):
+            medium = kinds[slot.medium.kind][position % len(kinds[slot.medium.kind])]
             start, end = scene.library.sound_span(medium)
             shares = [(time - slot.clip[0]) / (slot.clip[1] - slot.clip[0]) for time in slot.span]
             span = start + shares[0] * (end - start), start + shares[1] * (end - start)
@@ -205,9 +205,9 @@ class OtherVideo(Condition):
         clips = [medium for medium in other.media if isinstance(medium, VideoClip)]
         stills = [medium for medium in other.media if isinstance(medium, Image)]
         arranged = []
-        for place, slot in enumerate(slots):
+        for position, slot in enumerate(slots):
             if slot.clip is None:
-                still = stills[place % len(stills)]
+                still = stills[position % len(stills)]
                 picture = Picture(still.source, None, still.region, scan=still.scan)
             else:
                 clip = clips[0]

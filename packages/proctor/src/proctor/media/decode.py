@@ -76,8 +76,8 @@ def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> 
                 given += 1
                 yield shot
     except av.FFmpegError as error:
-        place = f"at {index.seconds(wanted[given]):.3f} s"
-        raise InputError(source.path, place, found=f"a damaged video ({reason_of(error)})") from error
+        location = f"at {index.seconds(wanted[given]):.3f} s"
+        raise InputError(source.path, location, found=f"a damaged video ({reason_of(error)})") from error
 
 
 def _shots(source: VideoSource, index: FrameIndex, stretch: Sequence[int]) -> Iterator[Shot]:
@@ -147,15 +147,15 @@ class VideoSource:
     def _pictures_up_to(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
         """Pictures from one at or before this timestamp on, or from the file's first one. After a keyframe that is not
         a whole picture (intra refresh), a decoder shows nothing until it has one; then decoding starts further back."""
-        place = int(index.keys.searchsorted(pts, side="right")) - 1
+        position = int(index.keys.searchsorted(pts, side="right")) - 1
         back = 1
         while True:
-            key = int(index.keys[max(place, 0)])
+            key = int(index.keys[max(position, 0)])
             pictures = self._pictures(self.packets_from(key, index), key, index)
             first = next(pictures, None)
-            if place <= 0 or (first is not None and first[0] <= pts):
+            if position <= 0 or (first is not None and first[0] <= pts):
                 return pictures if first is None else chain([first], pictures)
-            place, back = place - back, back * 2
+            position, back = position - back, back * 2
 
     def counted(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
         """The same where pictures are counted: from the file's first one if the keyframe before is not a whole picture."""
@@ -198,8 +198,8 @@ class VideoSource:
             stamp = None if first is None else (first.pts if index.stamped else first.dts)
             if first is not None and stamp is not None and stamp <= key and index.begins_at(stamp):
                 return chain([first], packets)
-            place = int(index.keys.searchsorted(key)) - back
-            aim, back = int(index.keys[max(place, 0)]), back * 2
+            location = int(index.keys.searchsorted(key)) - back
+            aim, back = int(index.keys[max(location, 0)]), back * 2
         return self.packets()
 
     def _open(self) -> None:
@@ -355,8 +355,8 @@ def _filled(
         in_a_row = index.between(pts, after) if last is None else index.between(last[0], after) - 1
         shown = last or following
         if shown is None or in_a_row > _LOST:
-            place = f"at {index.seconds(pts):.3f} s"
-            raise InputError(path, place, found="no picture that can be decoded")
+            location = f"at {index.seconds(pts):.3f} s"
+            raise InputError(path, location, found="no picture that can be decoded")
         yield pts, shown[1]
 
 

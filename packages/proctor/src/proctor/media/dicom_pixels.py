@@ -262,8 +262,8 @@ def _looked_up(values: Any, table: Any, rescale: Rescale) -> tuple[Any, int]:
     out = np.empty(flat.shape, dtype=np.uint16)
     for start in range(0, flat.size, BLOCK):
         part = np.rint(rescale(flat[start : start + BLOCK].astype(np.float64)))
-        places = np.clip(np.nan_to_num(part - first), 0, entries - 1).astype(np.int64)
-        out[start : start + BLOCK] = known[places]
+        positions = np.clip(np.nan_to_num(part - first), 0, entries - 1).astype(np.int64)
+        out[start : start + BLOCK] = known[positions]
     return out.reshape(values.shape), bits
 
 
@@ -314,12 +314,12 @@ def _plane(header: Any) -> dict[str, object] | None:
     them."""
     import numpy as np
 
-    place, turned = header.get("ImagePositionPatient"), header.get("ImageOrientationPatient")
-    if place is None or turned is None or len(place) != 3 or len(turned) != 6:
+    position, turned = header.get("ImagePositionPatient"), header.get("ImageOrientationPatient")
+    if position is None or turned is None or len(position) != 3 or len(turned) != 6:
         return None
     directions = np.array([float(one) for one in turned])
     normal = np.cross(directions[:3], directions[3:])
-    along = float(np.dot(normal, [float(one) for one in place]))
+    along = float(np.dot(normal, [float(one) for one in position]))
     return {"directions": directions.tolist(), "along": along} if np.isfinite([along, *directions]).all() else None
 
 

@@ -34,28 +34,28 @@ CROPS = {"cropped by a twentieth": 0.05, "cropped by a tenth": 0.1}
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The hashes of n pictures, n × 4 words each: as they are, mirrored left to right, and cropped. `places` are the
+    """The hashes of n pictures, n × 4 words each: as they are, mirrored left to right, and cropped. `positions` are the
     numbers of these pictures among all, since flat ones are left out."""
 
     plain: Hashes
     mirrored: Hashes
     cropped: dict[str, Hashes]
-    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
 
 def fingerprint(jpegs: Sequence[bytes]) -> Fingerprint:
     """The fingerprint of a video's sampled frames, or of one image. Flat pictures (black, a fade) are left out: they
     resemble every other flat one."""
-    places, plain, mirrored = [], [], []
+    positions, plain, mirrored = [], [], []
     cropped: dict[str, list[Hashes]] = {name: [] for name in CROPS}
-    for place, jpeg in enumerate(jpegs):
+    for position, jpeg in enumerate(jpegs):
         light = _light(jpeg)
         if _points(light).std() < _FLAT:
             continue
-        places.append(place)
+        positions.append(position)
         plain.append(_bits(_waves(light)))
         mirrored.append(_bits(_waves(light) * np.where(np.arange(_WAVES) % 2, -1.0, 1.0)))
         for name, edge in CROPS.items():
@@ -64,7 +64,7 @@ def fingerprint(jpegs: Sequence[bytes]) -> Fingerprint:
         _stacked(plain),
         _stacked(mirrored),
         {name: _stacked(rows) for name, rows in cropped.items()},
-        np.array(places, dtype=np.int64),
+        np.array(positions, dtype=np.int64),
     )
 
 
@@ -125,7 +125,7 @@ def _joined(looks: Sequence[Fingerprint]) -> Fingerprint:
         np.concatenate([look.plain for look in looks]),
         np.concatenate([look.mirrored for look in looks]),
         {name: np.concatenate([look.cropped[name] for look in looks]) for name in CROPS},
-        np.concatenate([look.places for look in looks]),
+        np.concatenate([look.positions for look in looks]),
     )
 
 
@@ -160,27 +160,27 @@ class Looked:
     times: tuple[float | None, ...]
     looks: Fingerprint
 
-    def picture(self, place: int) -> bytes:
+    def picture(self, position: int) -> bytes:
         """One of its pictures."""
-        return self.library.jpegs([Picture(self.source, self.times[place])])[0]
+        return self.library.jpegs([Picture(self.source, self.times[position])])[0]
 
 
 @dataclass(frozen=True)
 class Leak:
     """A pair of files that show the same. `how` is "the same file", "alike", "mirrored" or how much is cropped;
-    `share` of the pictures of one are in the other, `distance` is that of the nearest two, at `places`."""
+    `share` of the pictures of one are in the other, `distance` is that of the nearest two, at `positions`."""
 
     first: Looked
     second: Looked
     how: str
     share: float
     distance: float
-    places: tuple[int, int]
+    positions: tuple[int, int]
 
     @property
     def times(self) -> tuple[float | None, float | None]:
         """When the nearest two pictures are shown."""
-        return self.first.times[self.places[0]], self.second.times[self.places[1]]
+        return self.first.times[self.positions[0]], self.second.times[self.positions[1]]
 
 
 def look_at(
@@ -258,8 +258,8 @@ def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
             "share": percent(leak.share),
             "distance": f"{leak.distance:.3f}",
             "sides": [
-                {"name": str(one.path), "time": _told(one.times[place]), "jpeg": _inline(one.picture(place))}
-                for one, place in zip((leak.first, leak.second), leak.places, strict=True)
+                {"name": str(one.path), "time": _told(one.times[position]), "jpeg": _inline(one.picture(position))}
+                for one, position in zip((leak.first, leak.second), leak.positions, strict=True)
             ],
         }
         for leak in leaks[:_ON_PAGE]
@@ -298,8 +298,8 @@ def _leaks_of(
             if share < tolerance.share or other.identity == looked.identity:
                 continue
             row, column = np.unravel_index(int(apart[:, part].argmin()), apart[:, part].shape)
-            places = int(looked.looks.places[row]), int(other.looks.places[column])
-            yield Leak(looked, other, how, float(share), float(apart[:, part].min()), places)
+            positions = int(looked.looks.positions[row]), int(other.looks.positions[column])
+            yield Leak(looked, other, how, float(share), float(apart[:, part].min()), positions)
 
 
 def _ways(mine: Fingerprint, rows: Fingerprint) -> Iterator[tuple[str, Hashes, Hashes]]:

@@ -84,8 +84,8 @@ def write_entry(draft: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) 
             name = f"{len(frames):06d}_{told}{frame_set.suffix}"
             archive.writestr(_member(name), picture.jpeg)
             size = len(picture.jpeg)
-            place = {"offset": out.tell() - size, "size": size, "crc": zlib.crc32(picture.jpeg)}
-            frames.append({"file": name, "key": picture.key, "time": picture.time, **place})
+            location = {"offset": out.tell() - size, "size": size, "crc": zlib.crc32(picture.jpeg)}
+            frames.append({"file": name, "key": picture.key, "time": picture.time, **location})
             keys.append(picture.key)
         about: JsonValue = {
             "format": _FORMAT,
@@ -104,7 +104,7 @@ def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
     try:
         with _opened(entry) as file:
             end = os.fstat(file.fileno()).st_size
-            places = {
+            positions = {
                 _key(frame["key"]): ByteRange(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
                 for frame in _about(file)["frames"]
             }
@@ -112,8 +112,8 @@ def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
         raise
     except _DAMAGED:
         return None
-    whole = all(0 <= place.offset < place.offset + place.size <= end for place in places.values())
-    return places if whole else None
+    whole = all(0 <= position.offset < position.offset + position.size <= end for position in positions.values())
+    return positions if whole else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,16 @@ def frames_of(entry: Path) -> list[StoredFrame] | None:
     try:
         with _opened(entry) as file:
             told = _about(file)["frames"]
-        places = [ByteRange(entry, int(one["offset"]), int(one["size"]), int(one["crc"])) for one in told]
+        positions = [ByteRange(entry, int(one["offset"]), int(one["size"]), int(one["crc"])) for one in told]
         return [
             StoredFrame(
                 _key(one["key"]),
                 None if one["time"] is None else float(one["time"]),
-                place.offset,
-                place.size,
+                position.offset,
+                position.size,
                 hashlib.sha256(jpeg).hexdigest(),
             )
-            for one, place, jpeg in zip(told, places, _pictures(entry, places), strict=True)
+            for one, position, jpeg in zip(told, positions, _pictures(entry, positions), strict=True)
         ]
     except FileNotFoundError:
         raise
@@ -177,11 +177,11 @@ class StoredPicture(bytes):
         return b2a_base64(self, newline=False)
 
 
-def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPicture] | None:
+def read_pictures(entry: Path, locations: Sequence[ByteRange]) -> list[StoredPicture] | None:
     """The pictures at these places of one entry; None where they are damaged. Raises `FileNotFoundError` where the
     entry is gone."""
     try:
-        pictures = [StoredPicture(jpeg) for jpeg in _pictures(entry, places)]
+        pictures = [StoredPicture(jpeg) for jpeg in _pictures(entry, locations)]
     except FileNotFoundError:
         raise
     except _DAMAGED:
@@ -191,11 +191,11 @@ def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPictur
 
 def entry_is_whole(entry: Path) -> bool:
     """Whether every picture of an entry is what was written. Raises `FileNotFoundError` where the entry is gone."""
-    places = read_manifest(entry)
-    if places is None:
+    locations = read_manifest(entry)
+    if locations is None:
         return False
     try:
-        for _ in _pictures(entry, list(places.values())):
+        for _ in _pictures(entry, list(locations.values())):
             pass  # one at a time: an entry may be larger than the memory
     except FileNotFoundError:
         raise
@@ -250,12 +250,12 @@ def _key(value: object) -> Key:
     return value
 
 
-def _pictures(entry: Path, places: Sequence[ByteRange]) -> Iterator[bytes]:
+def _pictures(entry: Path, positions: Sequence[ByteRange]) -> Iterator[bytes]:
     with _opened(entry) as file:
-        for place in places:
-            file.seek(place.offset)
-            jpeg = file.read(place.size)
-            if zlib.crc32(jpeg) != place.crc:
+        for position in positions:
+            file.seek(position.offset)
+            jpeg = file.read(position.size)
+            if zlib.crc32(jpeg) != position.crc:
                 raise _NotWholeError
             yield jpeg
 

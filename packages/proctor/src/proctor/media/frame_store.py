@@ -209,7 +209,7 @@ class _Known:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._guard = threading.Lock()
-        self._places: dict[Key, ByteRange] = {}
+        self._positions: dict[Key, ByteRange] = {}
         self._entries: set[str] | None = None
         self._shared: set[str] = set()
         self._marked_at = -_MARK_EVERY_S
@@ -219,14 +219,14 @@ class _Known:
         if self._entries is None:
             self.look()
         with self._guard:
-            here = [(key, self._places[key]) for key in wanted if key in self._places]
+            here = [(key, self._positions[key]) for key in wanted if key in self._positions]
         by_entry: dict[Path, list[tuple[Key, ByteRange]]] = {}
-        for key, place in here:
-            by_entry.setdefault(place.entry, []).append((key, place))
+        for key, location in here:
+            by_entry.setdefault(location.entry, []).append((key, location))
         served: dict[Key, bytes] = {}
         for entry, asked in by_entry.items():
             try:
-                jpegs = read_pictures(entry, [place for _, place in asked])
+                jpegs = read_pictures(entry, [location for _, location in asked])
             except FileNotFoundError:  # removed to make room
                 self._forget(entry)
                 continue
@@ -246,22 +246,22 @@ class _Known:
         whole: set[str] = set()
         for name in sorted(new):
             try:
-                places = read_manifest(self.folder / name)
+                locations = read_manifest(self.folder / name)
             except FileNotFoundError:
                 continue
-            if places is None:
+            if locations is None:
                 _drop(self.folder / name)
                 continue
-            found.update(places)
+            found.update(locations)
             whole.add(name)
         with self._guard:
             self._entries = (self._entries or set()) | whole
-            self._places.update(found)
+            self._positions.update(found)
 
     def keys(self) -> frozenset[Key]:
         """The keys of all known pictures."""
         with self._guard:
-            return frozenset(self._places)
+            return frozenset(self._positions)
 
     def unshared(self) -> set[str]:
         """The entries that are not known to be in object storage."""
@@ -284,7 +284,7 @@ class _Known:
 
     def _forget(self, entry: Path) -> None:
         with self._guard:
-            self._places = {key: place for key, place in self._places.items() if place.entry != entry}
+            self._positions = {key: location for key, location in self._positions.items() if location.entry != entry}
             self._entries = (self._entries or set()) - {entry.name}
 
 

@@ -156,10 +156,10 @@ class MediaLibrary:
         """Start and end of the clip in seconds, cut to the video. Raises `InputError` where it starts at or
         ends more than half a second after the video's end, and where the file is not what `excerpts` say."""
         info = self.probe(clip.source)
-        placed = self.excerpts.place(clip.source, clip.region, info)
-        duration = info.duration_s - placed.offset
+        located = self.excerpts.locate(clip.source, clip.region, info)
+        duration = info.duration_s - located.offset
         _check_times(clip, duration, "video")
-        start, known = max(clip.start, -placed.offset), min(duration, placed.seconds or duration)
+        start, known = max(clip.start, -located.offset), min(duration, located.seconds or duration)
         return start, known if clip.end is None else min(clip.end, duration)
 
     def sound_span(self, medium: VideoClip | AudioClip) -> tuple[float, float]:
@@ -179,7 +179,7 @@ class MediaLibrary:
 
         path, offset = self._files.known(medium.source), 0.0
         if isinstance(medium, VideoClip):
-            offset = self.excerpts.place(medium.source, medium.region, self.probe(medium.source)).offset
+            offset = self.excerpts.locate(medium.source, medium.region, self.probe(medium.source)).offset
         within = max(0.0, span[0] + offset), span[1] + offset
 
         def make() -> bytes:
@@ -252,7 +252,7 @@ class MediaLibrary:
                 info = self.probe(clip.source)
             except InputError:
                 continue
-            self.excerpts.place(clip.source, clip.region, info)
+            self.excerpts.locate(clip.source, clip.region, info)
 
     def jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
         """The encoded pictures, in the order given, each decoded and encoded once for this cache. Blocks: call it
@@ -272,16 +272,16 @@ class MediaLibrary:
 
     def _jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
         asked: dict[tuple[str, Region | None, Scan | None, bool], list[int]] = {}
-        for place, picture in enumerate(pictures):
-            asked.setdefault((picture.source, picture.region, picture.scan, picture.at is None), []).append(place)
+        for position, picture in enumerate(pictures):
+            asked.setdefault((picture.source, picture.region, picture.scan, picture.at is None), []).append(position)
         served: dict[int, bytes] = {}
-        for (source, region, scan, still), places in asked.items():
+        for (source, region, scan, still), positions in asked.items():
             if still:
-                served.update(dict.fromkeys(places, self._still(source, region, scan)))
+                served.update(dict.fromkeys(positions, self._still(source, region, scan)))
             else:
-                shots = self._shots(source, region, [pictures[place] for place in places])
-                served.update(zip(places, shots, strict=True))
-        return [served[place] for place in range(len(pictures))]
+                shots = self._shots(source, region, [pictures[position] for position in positions])
+                served.update(zip(positions, shots, strict=True))
+        return [served[position] for position in range(len(pictures))]
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
@@ -290,9 +290,9 @@ class MediaLibrary:
         path, (start, end) = self._files.known(clip.source), self.span(clip)
         if self._kind(path) is not None or clip.scan is not None:
             return self._cine_mp4(path, clip, (start, end))
-        placed = self.excerpts.place(clip.source, clip.region, self.probe(clip.source))
-        span = start + placed.offset, end + placed.offset
-        region = None if placed.cropped else clip.region
+        located = self.excerpts.locate(clip.source, clip.region, self.probe(clip.source))
+        span = start + located.offset, end + located.offset
+        region = None if located.cropped else clip.region
 
         def make() -> bytes:
             index = self._catalogue.index(path)
@@ -351,9 +351,9 @@ class MediaLibrary:
         """The picture by the file's own clock, and without the region where the file shows nothing else."""
         if picture.at is None or picture.source not in self.excerpts.known:
             return picture
-        placed = self.excerpts.place(picture.source, picture.region, self.probe(picture.source))
+        located = self.excerpts.locate(picture.source, picture.region, self.probe(picture.source))
         return replace(
-            picture, at=max(0.0, picture.at + placed.offset), region=None if placed.cropped else picture.region
+            picture, at=max(0.0, picture.at + located.offset), region=None if located.cropped else picture.region
         )
 
     @staticmethod

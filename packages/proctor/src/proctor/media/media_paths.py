@@ -87,7 +87,7 @@ def locate(root: Path | None, source: str) -> Path:
     found = find(root, source)
     if found is None:
         what = "a folder" if _or_none((root / source).is_dir) else "no such file"
-        raise InputError(source, f"below {shown_place(root)}", found=what, expected="a video or image of this name")
+        raise InputError(source, f"below {shown_location(root)}", found=what, expected="a video or image of this name")
     return found
 
 
@@ -110,7 +110,7 @@ def is_there(root: Path, source: str) -> bool:
     return find(root, source) is not None if remote is None else _object(remote, _named(source)) is not None
 
 
-def shown_place(root: Path) -> str:
+def shown_location(root: Path) -> str:
     """A media folder for display: its path, or the URL that it stands for."""
     remote = remote_at(root)
     return str(root) if remote is None else remote.url
@@ -170,10 +170,10 @@ _INDEX_VERSION = 4  # of how timestamps are read
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
-def cache_folder(place: str | Path | None = None) -> Path:
-    """Where this machine keeps its media cache: the first of `place` and `PROCTOR_CACHE` that is no URL, else the user's
+def cache_folder(location: str | Path | None = None) -> Path:
+    """Where this machine keeps its media cache: the first of `location` and `PROCTOR_CACHE` that is no URL, else the user's
     cache folder."""
-    told = next((one for one in (place, os.environ.get("PROCTOR_CACHE")) if one and url_of(one) is None), None)
+    told = next((one for one in (location, os.environ.get("PROCTOR_CACHE")) if one and url_of(one) is None), None)
     if told:
         return Path(told)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"

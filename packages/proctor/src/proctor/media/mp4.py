@@ -72,29 +72,29 @@ def _shortened(packet: Packet[Any], name: str, size: int) -> Iterator[Packet[Any
     """The packet without its message units; nothing if it holds no others."""
     from av import Packet
 
-    raw, place, kept = bytes(packet), 0, []
+    raw, position, kept = bytes(packet), 0, []
     mask, shift, messages = _UNIT_TYPES[name]
-    while place + size < len(raw):
-        end = place + size + int.from_bytes(raw[place : place + size])
-        if raw[place + size] >> shift & mask not in messages:
-            kept.append(raw[place:end])
-        place = end
+    while position + size < len(raw):
+        end = position + size + int.from_bytes(raw[position : position + size])
+        if raw[position + size] >> shift & mask not in messages:
+            kept.append(raw[position:end])
+        position = end
     if kept:
         yield Packet(b"".join(kept))
 
 
 def _hevc_header(header: bytes) -> bytes:
     """An `hvcC` header (ISO/IEC 14496-15, 8.3.3.1) without its arrays of messages. A broken header is unchanged."""
-    kept, place = [], 23
+    kept, position = [], 23
     for _ in range(header[22] if len(header) > 22 else 0):
-        end = place + 3
-        for _ in range(int.from_bytes(header[place + 1 : place + 3])):
+        end = position + 3
+        for _ in range(int.from_bytes(header[position + 1 : position + 3])):
             end += 2 + int.from_bytes(header[end : end + 2])
         if end > len(header):
             return header
-        if header[place] & 63 not in _UNIT_TYPES["hevc"][2]:
-            kept.append(header[place:end])
-        place = end
+        if header[position] & 63 not in _UNIT_TYPES["hevc"][2]:
+            kept.append(header[position:end])
+        position = end
     return header[:22] + bytes([len(kept)]) + b"".join(kept)
 
 
@@ -329,8 +329,8 @@ def _packet_times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, i
                 pts = plan.stamps[0] + round((packet.pts - int(index.pts[0])) * scale)
                 lasts = round((packet.duration or 0) * scale)
             else:
-                place = int(index.pts.searchsorted(packet.pts))
-                pts, lasts = plan.stamps[place], int(lasting[place])
+                position = int(index.pts.searchsorted(packet.pts))
+                pts, lasts = plan.stamps[position], int(lasting[position])
             times.append((pts, lasts))
             early += [] if packet.dts is None else [pts + round((packet.dts - packet.pts) * scale)]
     if len(early) < len(times):
@@ -357,13 +357,13 @@ def encode_pictures(
     lasting = dict(zip(plan.stamps, np.diff(plan.stamps).tolist(), strict=False))
     with _mp4(draft, plan) as target:
         stream: VideoStream | None = None
-        for place, pixels in enumerate(_result_pictures(source, plan)):
+        for position, pixels in enumerate(_result_pictures(source, plan)):
             if stream is None:
                 stream = _picture_stream(target, pixels, plan.base, quality, planes)
             frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
                 format=planes, dst_colorspace="ITU709", dst_color_range="MPEG"
             )
-            frame.pts, frame.time_base = plan.stamps[place], plan.base
+            frame.pts, frame.time_base = plan.stamps[position], plan.base
             _mux(target, _filtered(without, stream.encode(frame)), lasting)
         if stream is not None:
             _mux(target, _filtered(without, stream.encode(None)), lasting)

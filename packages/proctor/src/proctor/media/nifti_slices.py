@@ -36,13 +36,13 @@ def facts(path: str) -> dict[str, object]:
 
 
 def picture(
-    path: str, axis: str | None, place: int | None, volume: int | None, window: tuple[float, float] | None
+    path: str, axis: str | None, position: int | None, volume: int | None, window: tuple[float, float] | None
 ) -> ScanPicture:
     """One slice. Raises `RefusedScanError` where there is none, or the file can't be shown."""
     image = _opened(path)
     sizes, volumes = _sizes(image)
     order = _orientation(image)
-    if axis is None or place is None:
+    if axis is None or position is None:
         raise RefusedScanError("a volume", "an axis and a slice (as in #axial=0)")
     if volume is None and volumes > 1:
         raise RefusedScanError(f"{volumes} volumes", "a volume (as in #axial=0,volume=0)")
@@ -50,12 +50,12 @@ def picture(
         raise RefusedScanError(f"volume {volume}", f"0 to {volumes - 1}")
     across = AXES.index(axis)
     source = next(k for k in range(3) if int(order[k][0]) == across)
-    if place >= sizes[source]:
-        raise RefusedScanError(f"{axis} slice {place}", f"0 to {sizes[source] - 1}")
+    if position >= sizes[source]:
+        raise RefusedScanError(f"{axis} slice {position}", f"0 to {sizes[source] - 1}")
     rest = [k for k in range(3) if k != source]
     if sizes[rest[0]] * sizes[rest[1]] > MAX_PIXELS:
         raise RefusedScanError(f"a slice of {sizes[rest[0]]} × {sizes[rest[1]]}", f"at most {MAX_PIXELS:,} pixels")
-    wanted = place if order[source][1] > 0 else sizes[source] - 1 - place
+    wanted = position if order[source][1] > 0 else sizes[source] - 1 - position
     plane = _plane(image, source, wanted, volume)
     zooms = image.header.get_zooms()
     plane = plane[tuple(slice(None, None, 1 if order[k][1] > 0 else -1) for k in rest)]
@@ -113,8 +113,8 @@ def _plane(image: Any, source: int, wanted: int, volume: int | None) -> Any:
     if source == 2:
         return np.asarray(image.dataobj[(slice(None), slice(None), wanted, *more)])
     lines = []
-    for place in range(image.shape[2]):
-        part = np.asarray(image.dataobj[(slice(None), slice(None), place, *more)])
+    for position in range(image.shape[2]):
+        part = np.asarray(image.dataobj[(slice(None), slice(None), position, *more)])
         lines.append(np.take(part, wanted, axis=source).copy())
     return np.stack(lines, axis=1)
 

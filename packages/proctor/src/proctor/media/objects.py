@@ -32,7 +32,7 @@ _OTHER_URL = re.compile(r"[a-z][a-z0-9+.-]+:/")
 OBJECTS = "objects"
 """The folder of a cache in which the copies of objects lie, each in a folder of its version."""
 
-_PLACE = "place.json"
+_POSITION = "place.json"
 _PART = 16 * 2**20
 _PARTS_AT_ONCE, _FILES_AT_ONCE = 4, 4
 _TRIES = 3  # of a range, each with its own retries of what the server refuses
@@ -77,18 +77,18 @@ def unwritable(folder: Path, error: OSError) -> ConfigurationError:
     )
 
 
-def url_of(place: str | Path) -> str | None:
+def url_of(location: str | Path) -> str | None:
     """The URL (s3://, gs://, az://, https://, http://) that a place is; None for a path. Raises `InputError` for a URL
     of another kind, and for one that carries credentials or a query."""
-    url = _URL.match(str(place))
+    url = _URL.match(str(location))
     if url is None:
-        if _OTHER_URL.match(str(place)):
+        if _OTHER_URL.match(str(location)):
             raise InputError(
-                str(place), found="another kind of URL", expected="s3://, gs://, az://, https:// or http://"
+                str(location), found="another kind of URL", expected="s3://, gs://, az://, https:// or http://"
             )
         return None
     # A path has lost the second slash.
-    whole = f"{url[1]}://{str(place)[url.end() :].rstrip('/')}"
+    whole = f"{url[1]}://{str(location)[url.end() :].rstrip('/')}"
     parts = urlsplit(whole)
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise InputError(
@@ -99,25 +99,25 @@ def url_of(place: str | Path) -> str | None:
     return whole
 
 
-def media_folder(place: str | Path, cache: Path) -> Path:
+def media_folder(location: str | Path, cache: Path) -> Path:
     """The folder of media at a place: a path as it is; for a URL (see `url_of`) a folder in the `cache` that stands for
     it, which `remote_at` knows.
 
     Raises `InputError` as `url_of`, and `ConfigurationError` where the cache can't be written to.
     """
-    whole = url_of(place)
+    whole = url_of(location)
     if whole is None:
-        return Path(place)
-    folder = cache.resolve() / "places" / content_hash(whole)[:16]
+        return Path(location)
+    folder = cache.resolve() / "locations" / content_hash(whole)[:16]
     try:
-        with replacing(folder / _PLACE) as draft:
+        with replacing(folder / _POSITION) as draft:
             draft.write_text(json.dumps({"url": whole}), encoding="utf-8")
     except OSError as error:
         raise unwritable(cache, error) from error
     return folder
 
 
-def place_of(folder: str | Path) -> str:
+def location_of(folder: str | Path) -> str:
     """A folder as another process can name it: the URL that it is or stands for, or its absolute path."""
     path = Path(folder)
     remote = remote_at(path)
@@ -128,10 +128,10 @@ def place_of(folder: str | Path) -> str:
 def remote_at(folder: Path) -> RemoteFolder | None:
     """The folder in object storage that this one stands for; None for every other folder. One object for each folder
     in a process, so that metadata are requested once."""
-    if folder.parent.name != "places":
+    if folder.parent.name != "locations":
         return None
     try:
-        url = load_json(read_bytes(folder / _PLACE))["url"]
+        url = load_json(read_bytes(folder / _POSITION))["url"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return RemoteFolder(url, folder.parent.parent) if isinstance(url, str) and _URL.match(url) else None

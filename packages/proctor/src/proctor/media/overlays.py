@@ -24,7 +24,7 @@ _SUPPORT = 0.6  # of a stroke's outline must stand still
 _KERNELS = (7, 15, 31)  # pixels; a stroke narrower than this stands out
 _MIN_HEIGHT, _MAX_HEIGHT = 6, 0.22  # of a letter: pixels, share of the picture's height
 _MAX_LETTERS = 1500
-_SAME_PLACE = 0.3
+_SAME_POSITION = 0.3
 _SAME_TIME = 1e-6
 _MARGIN = 0.4  # of a line's height
 
@@ -184,7 +184,7 @@ def _without_doubles(lines: Sequence[Line]) -> list[Line]:
     """The lines by descending score, without those that mostly overlap a better one."""
     kept: list[Line] = []
     for one in sorted(lines, key=lambda line: (-line[4], line)):
-        if all(_overlap(one, other) < _SAME_PLACE for other in kept):
+        if all(_overlap(one, other) < _SAME_POSITION for other in kept):
             kept.append(one)
     return kept
 
@@ -205,7 +205,9 @@ def _joined(found: Sequence[TextOverlay]) -> list[TextOverlay]:
         done += [other for other in there if other.end < text_overlay.start - _SAME_TIME]
         there = [other for other in there if other.end >= text_overlay.start - _SAME_TIME]
         same = [
-            other for other in there if _overlap(_corners(other.region), _corners(text_overlay.region)) >= _SAME_PLACE
+            other
+            for other in there
+            if _overlap(_corners(other.region), _corners(text_overlay.region)) >= _SAME_POSITION
         ]
         there = [other for other in there if other not in same] + [reduce(_both, same, text_overlay)]
     return done + there

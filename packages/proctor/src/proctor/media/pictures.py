@@ -125,7 +125,7 @@ def still_facts(path: Path) -> StillFacts:
         return StillFacts()
 
 
-def open_picture(content: bytes, file: str | Path | None = None, place: str = "", *, draft: int = 0) -> Image:
+def open_picture(content: bytes, file: str | Path | None = None, location: str = "", *, draft: int = 0) -> Image:
     """The picture in an image file's bytes, in RGB, on white where it is transparent. With `draft`, it may be reduced to that many pixels a side. Raises
     `InputError`, with the file and the place in it, for what can't be read."""
     from PIL import Image
@@ -137,7 +137,7 @@ def open_picture(content: bytes, file: str | Path | None = None, place: str = ""
             return _on_white(opened) if opened.has_transparency_data else opened.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         found = f"an unreadable image ({type(error).__name__})"
-        raise InputError(file, place, found=found, expected="an image") from error
+        raise InputError(file, location, found=found, expected="an image") from error
 
 
 def encode(
@@ -187,10 +187,10 @@ def blackened(jpeg: bytes) -> bytes:
 
 def _size(jpeg: bytes) -> tuple[int, int]:
     """Width and height by the header alone; opening the picture costs ten times as much."""
-    place = 2
-    while jpeg[place + 1] not in _FRAME_HEADERS:
-        place += 2 + int.from_bytes(jpeg[place + 2 : place + 4])
-    return int.from_bytes(jpeg[place + 7 : place + 9]), int.from_bytes(jpeg[place + 5 : place + 7])
+    position = 2
+    while jpeg[position + 1] not in _FRAME_HEADERS:
+        position += 2 + int.from_bytes(jpeg[position + 2 : position + 4])
+    return int.from_bytes(jpeg[position + 7 : position + 9]), int.from_bytes(jpeg[position + 5 : position + 7])
 
 
 @lru_cache(maxsize=64)

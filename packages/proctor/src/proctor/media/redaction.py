@@ -123,9 +123,9 @@ def mosaic(pixels: NDArray[Any]) -> NDArray[Any]:
     rows, columns = (_block_edges(side, max(1, round(BLOCKS * side / longer))) for side in pixels.shape[:2])
     for top, bottom in pairwise(rows):
         for left, right in pairwise(columns):
-            place = slice(top, bottom), slice(left, right)
-            mean = np.array(cv2.mean(pixels[place])[: pixels.shape[2] if pixels.ndim == 3 else 1])
-            shown[place] = np.rint(mean) if pixels.dtype == np.uint8 else mean
+            position = slice(top, bottom), slice(left, right)
+            mean = np.array(cv2.mean(pixels[position])[: pixels.shape[2] if pixels.ndim == 3 else 1])
+            shown[position] = np.rint(mean) if pixels.dtype == np.uint8 else mean
     return shown
 
 
@@ -240,9 +240,9 @@ def verify_redaction(source: Path, result: Path, plan: PlannedPictures, *, exact
     index = read_index(result)
     _check_timestamps(result, index, plan)
     worst, left, detailed = np.inf, 0.0, False
-    for place, (before, after) in enumerate(_pairs(source, result, index, plan)):
-        time = index.seconds(int(index.pts[place]))
-        redactions = plan.touched[place]
+    for position, (before, after) in enumerate(_pairs(source, result, index, plan)):
+        time = index.seconds(int(index.pts[position]))
+        redactions = plan.touched[position]
         outside = _psnr(before, after, redactions)
         if outside < (np.inf if exact else MIN_PSNR):
             found = f"a picture {outside:.1f} dB from the original"
@@ -299,9 +299,9 @@ def _check_timestamps(result: Path, index: FrameIndex, plan: PlannedPictures) ->
         raise InputError(result, found=count_of(len(found), "picture"), expected=str(len(expected)))
     apart = np.abs(np.subtract(found, expected))
     if apart.max() > float(plan.base) / 2 + 1e-9:
-        place = int(apart.argmax())
+        position = int(apart.argmax())
         raise InputError(
-            result, f"picture {place + 1}", found=f"{found[place]:.6f} s", expected=f"{expected[place]:.6f} s"
+            result, f"picture {position + 1}", found=f"{found[position]:.6f} s", expected=f"{expected[position]:.6f} s"
         )
 
 
@@ -326,10 +326,10 @@ def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> flo
     outside = np.ones(before.shape[:2], dtype=bool) if redactions else None
     for redaction in redactions:
         top, bottom, left, right = hidden_box(redaction.region, *before.shape[:2])
-        place = slice(max(0, top - _MARGIN), bottom + _MARGIN), slice(max(0, left - _MARGIN), right + _MARGIN)
-        apart[place] = 0
+        position = slice(max(0, top - _MARGIN), bottom + _MARGIN), slice(max(0, left - _MARGIN), right + _MARGIN)
+        apart[position] = 0
         if outside is not None:
-            outside[place] = False
+            outside[position] = False
     square = cv2.norm(apart, cv2.NORM_L2SQR)
     size = apart.size if outside is None else apart.shape[2] * int(outside.sum())
     return float("inf") if square == 0 else float(10 * np.log10(255**2 * size / square))

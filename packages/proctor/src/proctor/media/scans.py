@@ -46,7 +46,7 @@ _PATIENCE_S = 120.0  # of wall time; the process's own limit is processor time
 _WINDOW = re.compile(r"\[?\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*[/,;]\s*(\d{1,9}(?:\.\d{1,9})?)\s*\]?")
 _TICKS = 1_000_000
 _SAME_DIRECTION = 1e-3
-_SAME_PLACE = 1e-3  # millimetres
+_SAME_POSITION = 1e-3  # millimetres
 _MAX_PIXEL_BYTES = 200_000_000
 
 
@@ -187,17 +187,17 @@ def in_order(files: Sequence[tuple[str, Path]]) -> list[str]:
     several = next((name for name, one in known if one.frames > 1), None)
     if several is not None:
         raise InputError(folder, found=f"several frames in {several}", expected="a series of single pictures")
-    placed = [(name, *one.plane) for name, one in known if one.plane is not None]
-    if len(placed) < len(known):
+    indexed = [(name, *one.plane) for name, one in known if one.plane is not None]
+    if len(indexed) < len(known):
         lacking = next(name for name, one in known if one.plane is None)
         expected = "one (ImagePositionPatient, ImageOrientationPatient), or the files by name in their order"
         raise InputError(folder, found=f"no position in {lacking}", expected=expected)
-    first = np.array(placed[0][1])
-    if any(np.abs(np.array(directions) - first).max() > _SAME_DIRECTION for _, directions, _ in placed):
+    first = np.array(indexed[0][1])
+    if any(np.abs(np.array(directions) - first).max() > _SAME_DIRECTION for _, directions, _ in indexed):
         raise InputError(folder, found="a series of planes in several directions", expected="parallel planes")
-    ordered = sorted(placed, key=lambda one: (one[2], one[0]))
+    ordered = sorted(indexed, key=lambda one: (one[2], one[0]))
     for before, after in pairwise(ordered):
-        if after[2] - before[2] < _SAME_PLACE:
+        if after[2] - before[2] < _SAME_POSITION:
             found = f"{before[0]} and {after[0]} at one position"
             raise InputError(folder, found=found, expected="one picture at each")
     return [name for name, _, _ in ordered]

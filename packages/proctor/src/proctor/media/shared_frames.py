@@ -90,14 +90,14 @@ class SharedFrames:
         for entry, frames in by_entry.items():
             groups = _together(sorted(frames, key=lambda stored_frame: stored_frame.offset))
             spans = [(group[0].offset, group[-1].offset + group[-1].size) for group in groups]
-            parts = self._folder.ranges(f"{_place(frame_set)}/{entry}", spans, _checked(groups))
+            parts = self._folder.ranges(f"{_location(frame_set)}/{entry}", spans, _checked(groups))
             try:
                 for group, part in zip(groups, parts, strict=True):
                     for frame in group:
                         yield EncodedFrame(frame.key, frame.time, _cut(part, group, frame))
             except FileNotFoundError:
                 _log.warning(
-                    "%s/%s/%s is gone; its pictures are made again", self._folder.url, _place(frame_set), entry
+                    "%s/%s/%s is gone; its pictures are made again", self._folder.url, _location(frame_set), entry
                 )
                 self._keep(frame_set, _without(self._known(frame_set.address), entry))
 
@@ -109,15 +109,15 @@ class SharedFrames:
                 return
             with entry.open("rb") as file:
                 name = f"{hashlib.file_digest(file, 'sha256').hexdigest()}.zip"
-            self._allowed(self._folder.upload, f"{_place(frame_set)}/{name}", entry)
+            self._allowed(self._folder.upload, f"{_location(frame_set)}/{name}", entry)
         except FileNotFoundError:
             return
         if self.writable:
             self._name(frame_set, {frame.key: (name, frame) for frame in made})
 
-    def prepared(self, place: str) -> PreparedVideo | None:
+    def prepared(self, location: str) -> PreparedVideo | None:
         """The stored facts of the video at this place (see `RemoteFolder.address_of`); None without any."""
-        key = f"videos/{place}.json"
+        key = f"videos/{location}.json"
         read = self._folder.read(key)
         if read is None:
             return None
@@ -136,17 +136,17 @@ class SharedFrames:
             return None
         return PreparedVideo(content, info, (name, index.data))
 
-    def prepare(self, place: str, video: PreparedVideo) -> None:
+    def prepare(self, location: str, video: PreparedVideo) -> None:
         """Stores the facts of the video at this place, the timestamps first."""
         name, data = video.index
         index = [name, hashlib.sha256(data).hexdigest()]
         about = {"format": _FORMAT, "content": video.sha256, "video": asdict(video.info), "index": index}
         self._allowed(self._folder.write, f"indexes/{name}", data, None)
-        self._allowed(self._folder.write, f"videos/{place}.json", _json(about), None)
+        self._allowed(self._folder.write, f"videos/{location}.json", _json(about), None)
 
     def _name(self, frame_set: FrameSet, made: dict[Key, tuple[str, StoredFrame]]) -> None:
         """Adds pictures to the index, beside those that others have added meanwhile."""
-        key = f"{_place(frame_set)}/{_INDEX}"
+        key = f"{_location(frame_set)}/{_INDEX}"
         for _ in range(_TURNS):
             known = self._look(frame_set)
             frames = {**made, **known.frames}
@@ -161,7 +161,7 @@ class SharedFrames:
 
     def _look(self, frame_set: FrameSet) -> _SharedSet:
         """The current index."""
-        key, known = f"{_place(frame_set)}/{_INDEX}", self._known(frame_set.address)
+        key, known = f"{_location(frame_set)}/{_INDEX}", self._known(frame_set.address)
         read = self._folder.read(key, known.version)
         if read is None:
             return self._keep(frame_set, _SharedSet({}))
@@ -198,16 +198,16 @@ class SharedFrames:
             return None
 
     def _damaged(self, key: str) -> InputError:
-        place = f"{self._folder.url}/{key}"
+        location = f"{self._folder.url}/{key}"
         return InputError(
-            place, found="another content than Proctor writes", expected="it as it was, or no such object"
+            location, found="another content than Proctor writes", expected="it as it was, or no such object"
         )
 
 
-def shared_frames(place: str | Path | None) -> SharedFrames | None:
+def shared_frames(location: str | Path | None) -> SharedFrames | None:
     """The frames in object storage where the place (None: `PROCTOR_CACHE`) is a URL; one object for each URL in a
     process, so that an index is read once."""
-    told = place or os.environ.get("PROCTOR_CACHE")
+    told = location or os.environ.get("PROCTOR_CACHE")
     url = url_of(told) if told else None
     return None if url is None else _shared_at(url)
 
@@ -217,7 +217,7 @@ def _shared_at(url: str) -> SharedFrames:
     return SharedFrames(url)
 
 
-def _place(frame_set: FrameSet) -> str:
+def _location(frame_set: FrameSet) -> str:
     return f"frames/{frame_set.address[:2]}/{frame_set.address}"
 
 
@@ -268,7 +268,7 @@ def _info(told: Any) -> VideoInfo:
 
 
 def _without(known: _SharedSet, entry: str) -> _SharedSet:
-    kept = {key: place for key, place in known.frames.items() if place[0] != entry}
+    kept = {key: location for key, location in known.frames.items() if location[0] != entry}
     return _SharedSet(kept, known.version)
 
 

@@ -57,21 +57,21 @@ def corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDAr
     there is no room). As few as possible are changed: a repeated timestamp comes a tick later each time; one that is
     missing or not in order is interpolated between its neighbours, before the first and after the last in the median
     step of the others (`usual` ticks where there is only one)."""
-    places: list[int] = []
+    positions: list[int] = []
     told: list[tuple[int, int]] = []
-    for place in _in_order(given):
-        stamp = given[place] or 0
-        again = told[-1][1] + place - places[-1] if told and stamp == told[-1][0] else 0
-        places.append(place)
+    for position in _in_order(given):
+        stamp = given[position] or 0
+        again = told[-1][1] + position - positions[-1] if told and stamp == told[-1][0] else 0
+        positions.append(position)
         told.append((stamp, again))
-    steps = np.diff([stamp for stamp, _ in told]) / np.diff(places)
+    steps = np.diff([stamp for stamp, _ in told]) / np.diff(positions)
     step = float(np.median(steps[steps > 0])) if np.any(steps > 0) else float(usual or 1)
     finer = 1
     while True:
         known = [stamp * finer + again for stamp, again in told]
-        before = known[0] - (places[0] + 1) * step * finer
-        after = known[-1] + (len(given) - places[-1]) * step * finer
-        between = np.interp(np.arange(len(given)), [-1, *places, len(given)], [before, *known, after])
+        before = known[0] - (positions[0] + 1) * step * finer
+        after = known[-1] + (len(given) - positions[-1]) * step * finer
+        between = np.interp(np.arange(len(given)), [-1, *positions, len(given)], [before, *known, after])
         stamps = np.floor(between).astype(np.int64)
         if np.all(np.diff(stamps) > 0):
             return stamps, finer
@@ -85,14 +85,14 @@ def _in_order(given: Sequence[int | None]) -> list[int]:
     ends: list[int] = []  # by length of a sequence, the smallest timestamp at which one can end, and its place
     last: list[int] = []
     before: dict[int, int | None] = {}
-    for place, stamp in enumerate(given):
+    for position, stamp in enumerate(given):
         if stamp is None:
             continue
         if not going_on or stamp >= (given[going_on[-1]] or 0):
-            going_on.append(place)
+            going_on.append(position)
         length = bisect_right(ends, stamp)
-        before[place] = last[length - 1] if length else None
-        ends[length : length + 1], last[length : length + 1] = [stamp], [place]
+        before[position] = last[length - 1] if length else None
+        ends[length : length + 1], last[length : length + 1] = [stamp], [position]
     if len(ends) <= len(going_on):
         return going_on
     longest: list[int] = []

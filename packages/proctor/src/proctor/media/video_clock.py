@@ -74,8 +74,8 @@ class FrameIndex:
 
     def at(self, times: Sequence[float]) -> list[int]:
         """For each time the last timestamp at or before it; before the first picture, the first."""
-        places = np.searchsorted(self.pts, self._ticks(times), side="right") - 1
-        return [int(pts) for pts in self.pts[np.maximum(places, 0)]]
+        positions = np.searchsorted(self.pts, self._ticks(times), side="right") - 1
+        return [int(pts) for pts in self.pts[np.maximum(positions, 0)]]
 
     def tick(self, time: float) -> int:
         """The last tick at or before a time of the video's own clock."""
@@ -91,14 +91,14 @@ class FrameIndex:
         moments: NDArray[np.float64] = np.asarray(times, dtype=np.float64) + _FLOAT_NOISE_S
         scaled = moments * base.denominator / base.numerator
         ticks: NDArray[np.int64] = np.floor(scaled).astype(np.int64) + self.zero
-        for place in np.flatnonzero(np.abs(scaled - np.rint(scaled)) < _NEAR_TICK):
-            ticks[place] = self.tick(times[int(place)])
+        for position in np.flatnonzero(np.abs(scaled - np.rint(scaled)) < _NEAR_TICK):
+            ticks[position] = self.tick(times[int(position)])
         return ticks
 
     def key_before(self, pts: int) -> int:
         """The keyframe from which this picture can be decoded."""
-        place = int(np.searchsorted(self.keys, pts, side="right")) - 1
-        return int(self.keys[max(place, 0)])
+        position = int(np.searchsorted(self.keys, pts, side="right")) - 1
+        return int(self.keys[max(position, 0)])
 
     def begins_at(self, stamp: int) -> bool:
         """Whether decoding can begin at this timestamp."""

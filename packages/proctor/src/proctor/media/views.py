@@ -331,7 +331,7 @@ class _MediaView:
         slots = []
         for medium in self._item.sounding:
             what, alike = ("clip", self._clips) if isinstance(medium, VideoClip) else ("recording", recordings)
-            label = what if len(alike) == 1 else f"{what} {_place(medium, alike) + 1}"
+            label = what if len(alike) == 1 else f"{what} {_position(medium, alike) + 1}"
             clip = self._library.sound_span(medium)
             start, end = _within(clip, window)
             if start < end:
@@ -392,7 +392,7 @@ class _MediaView:
     def _own_times(self, clip: VideoClip, span: tuple[float, float]) -> list[float]:
         """The span's start, and when each later picture in it begins."""
         library = self._library
-        offset = library.excerpts.place(clip.source, clip.region, library.probe(clip.source)).offset
+        offset = library.excerpts.locate(clip.source, clip.region, library.probe(clip.source)).offset
         index = library.index(clip.source)
         first = index.pts.searchsorted(index.tick(span[0] + offset), side="right")
         later = index.pts[first : index.pts.searchsorted(index.end_tick(span[1] + offset))]
@@ -408,8 +408,8 @@ def _within(clip: tuple[float, float], window: tuple[float, float] | None) -> tu
     return clip if window is None else (max(clip[0], window[0]), min(clip[1], window[1]))
 
 
-def _place(medium: object, among: Sequence[object]) -> int:
-    return next(place for place, one in enumerate(among) if one is medium)
+def _position(medium: object, among: Sequence[object]) -> int:
+    return next(position for position, one in enumerate(among) if one is medium)
 
 
 def _with_clock(slot: FrameSlot, overlay: str) -> FrameSlot:
@@ -452,7 +452,7 @@ class LookAhead:
         ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
     ) -> None:
         self._items = list(items)
-        self._places = {item.id: place for place, item in enumerate(items)}
+        self._positions = {item.id: position for position, item in enumerate(items)}
         self._prepare = prepare
         self._ready = ready
         self._guard = threading.Condition()
@@ -462,11 +462,11 @@ class LookAhead:
 
     def asked(self, item: Item, request: Request) -> None:
         """Notes that an item's frames were requested, and served."""
-        place = self._places.get(item.id)
-        if place is None:
+        position = self._positions.get(item.id)
+        if position is None:
             return
         with self._guard:
-            self._reached = max(self._reached, place + 1)
+            self._reached = max(self._reached, position + 1)
             end = min(len(self._items), self._reached + _AHEAD)
             new = range(max(self._planned, self._reached), end)
             self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
@@ -479,9 +479,9 @@ class LookAhead:
 
     def _work(self) -> None:
         while (task := self._next()) is not None:
-            place, request = task
+            position, request = task
             try:
-                self._prepare(self._items[place], request)
+                self._prepare(self._items[position], request)
             except ProctorError:
                 continue  # raised again when the item itself is requested
             except RuntimeError as error:

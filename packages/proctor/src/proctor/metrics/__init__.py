@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         chance_level,
         chance_of,
         is_right,
-        median_places,
+        median_positions,
     )
     from proctor.metrics.corpus import ItemSums, MetricEstimate, estimates_of
     from proctor.metrics.graded import GRADED_METRICS, POOLED_PRECISION, GradedScorer, graded_metrics
@@ -47,6 +47,6 @@ __all__ = [
     "SCORERS", "SILENCE_HELPS", "AccuracyScorer", "Constants", "FunctionMetric", "FunctionOverItems",
     "GradedScorer", "ItemSums", "MetricEstimate", "MetricOverItems", "PredictionScorer", "build_scorer", "cause_of",
     "chance_level", "chance_of", "code_scorers", "declared_metric", "estimates_of", "graded_metrics", "in_range",
-    "installed_over_items", "is_right", "item_sums", "median_places", "metric", "put_over_items",
+    "installed_over_items", "is_right", "item_sums", "median_positions", "metric", "put_over_items",
     "refuse_over_items", "scorer_in_file",
 ]  # fmt: skip

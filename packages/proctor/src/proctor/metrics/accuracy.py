@@ -164,7 +164,7 @@ class Constants:
         known: dict[_Slot, list[Reference]] = {}
         for item in items:
             if item.reference is not None:
-                known.setdefault(_slot(item), []).append(_by_place(item, item.reference))
+                known.setdefault(_slot(item), []).append(_by_position(item, item.reference))
         self._constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
 
     def knows(self, item: Item) -> bool:
@@ -175,7 +175,7 @@ class Constants:
         """The constant, with the item's labels. Raises `KeyError` if there is none."""
         constant = self._constants[_slot(item)]
         if isinstance(item.answer, OrderingFormat) and isinstance(constant, list):
-            return [item.answer.labels[int(str(place))] for place in constant]
+            return [item.answer.labels[int(str(location))] for location in constant]
         return constant
 
 
@@ -194,7 +194,7 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     if isinstance(form, TimestampsFormat):
         return _median_moments([reference.answer for reference in references])
     if isinstance(form, IntervalsFormat | BoxesFormat):
-        return median_places([reference.answer for reference in references])
+        return median_positions([reference.answer for reference in references])
     if isinstance(form, PointFormat):
         return _median_point([reference.answer for reference in references])
     if isinstance(form, QuantityFormat):
@@ -222,19 +222,19 @@ def _most_matched(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
 
 def _slot(item: Item) -> _Slot:
     if isinstance(item.answer, OrderingFormat):
-        places = tuple(str(place) for place in range(len(item.answer.labels)))
-        return OrderingFormat(labels=places), len(item.options)
+        positions = tuple(str(position) for position in range(len(item.answer.labels)))
+        return OrderingFormat(labels=positions), len(item.options)
     return item.answer, len(item.options)
 
 
-def _by_place(item: Item, reference: Reference) -> Reference:
+def _by_position(item: Item, reference: Reference) -> Reference:
     """The reference with the labels of an ordering replaced by their positions in the item."""
     if not isinstance(item.answer, OrderingFormat):
         return reference
-    place = {label: str(index) for index, label in enumerate(item.answer.labels)}
+    position = {label: str(index) for index, label in enumerate(item.answer.labels)}
 
     def moved(order: JsonValue) -> JsonValue:
-        return [place[str(label)] for label in order] if isinstance(order, list) else order
+        return [position[str(label)] for label in order] if isinstance(order, list) else order
 
     accepted = tuple(moved(order) for order in reference.accepted)
     return Reference(answer=moved(reference.answer), accepted=accepted)
@@ -244,10 +244,10 @@ def _size(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def median_places(answers: Sequence[JsonValue]) -> JsonValue:
+def median_positions(answers: Sequence[JsonValue]) -> JsonValue:
     """The median of each end at each position, among the lists of intervals or boxes of the most frequent length.
 
-    >>> median_places([[[0, 10]], [[2, 14]], [[1, 11], [20, 30]]])
+    >>> median_positions([[[0, 10]], [[2, 14]], [[1, 11], [20, 30]]])
     [[1.0, 12.0]]
     """
     return _median_list([extents(answer) for answer in answers])

@@ -224,10 +224,10 @@ def nominal_sums(
     """
     _check_lengths("answers", references, predictions)
     names = sorted({str(label) for label in (*references, *predictions) if label is not None})
-    place = {name: number for number, name in enumerate(names)}
+    position = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last class is "no answer"
-    truth = np.array([place[str(label)] for label in references], dtype=np.int64)
-    answered = np.array([k - 1 if label is None else place[str(label)] for label in predictions], dtype=np.int64)
+    truth = np.array([position[str(label)] for label in references], dtype=np.int64)
+    answered = np.array([k - 1 if label is None else position[str(label)] for label in predictions], dtype=np.int64)
     counts = np.bincount(truth, minlength=k)
     for row in np.flatnonzero(wrong):
         others = np.where(np.arange(k) == truth[row], -1, counts)
@@ -410,8 +410,8 @@ def match_times(
     barred = 1.0 + min(len(reference), len(prediction)) * float(apart[allowed].max(initial=0.0))
     from scipy.optimize import linear_sum_assignment
 
-    rows, places = linear_sum_assignment(np.where(allowed, apart, barred))
-    return [(int(row), int(place)) for row, place in zip(rows, places, strict=True) if allowed[row, place]]
+    rows, positions = linear_sum_assignment(np.where(allowed, apart, barred))
+    return [(int(row), int(position)) for row, position in zip(rows, positions, strict=True) if allowed[row, position]]
 
 
 def time_sums(

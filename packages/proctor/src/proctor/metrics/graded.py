@@ -199,9 +199,9 @@ def located_sums(
     ranks = max([1, *map(len, said), *bad.values()])
     columns = np.zeros((len(keys), len(AP_LEAST), 2, ranks))
     for row, (key, named) in enumerate(zip(keys, said, strict=True)):
-        for place, least in enumerate(AP_LEAST):
+        for position, least in enumerate(AP_LEAST):
             hits = np.array(hits_by_rank(key, named, least), dtype=np.float64)
-            columns[row, place, :, : len(named)] = hits, 1 - hits
+            columns[row, position, :, : len(named)] = hits, 1 - hits
     for row, count in bad.items():
         columns[row] = 0
         columns[row, :, 1, :count] = 1
@@ -213,13 +213,15 @@ def located_sums(
         axis=1,
     )
     parts = {"": range(len(AP_LEAST)), "IoU 0.5": [0], "IoU 0.75": [AP_LEAST.index(0.75)]}
-    return [ItemSums(POOLED_PRECISION, flat, _pooled(ranks, list(places)), part) for part, places in parts.items()]
+    return [
+        ItemSums(POOLED_PRECISION, flat, _pooled(ranks, list(positions)), part) for part, positions in parts.items()
+    ]
 
 
-def _pooled(ranks: int, places: Sequence[int]) -> Callable[[Floats], Floats]:
+def _pooled(ranks: int, positions: Sequence[int]) -> Callable[[Floats], Floats]:
     def statistic(sums: Floats) -> Floats:
         tables = sums[:, :-1].reshape(len(sums), len(AP_LEAST), 2, ranks)
-        areas = [_area(tables[:, place, 0], tables[:, place, 1], sums[:, -1]) for place in places]
+        areas = [_area(tables[:, position, 0], tables[:, position, 1], sums[:, -1]) for position in positions]
         return np.where(sums[:, -1] > 0, np.mean(areas, axis=0), np.nan)
 
     return statistic

@@ -134,11 +134,11 @@ def put_over_items(metric: object) -> str:
     proctor.core.errors.ConfigurationError: found builtin_function_or_method, expected a function with @proctor.metric(over='items')
     """
     found: Any = instance_in_file(metric) if isinstance(metric, str) else metric
-    place = f"{metric}: " if isinstance(metric, str) else ""
+    location = f"{metric}: " if isinstance(metric, str) else ""
     if not all(hasattr(found, name) for name in ("metric", "silence_helps", "sums")):
         expected = "a function with @proctor.metric(over='items')"
-        raise ConfigurationError(f"{place}found {type(found).__name__}, expected {expected}")
-    check_metric(_place(found, "metric"), found.metric)
+        raise ConfigurationError(f"{location}found {type(found).__name__}, expected {expected}")
+    check_metric(_location(found, "metric"), found.metric)
     OVER_ITEMS.put(found.metric.name, found)
     return str(found.metric.name)
 
@@ -147,22 +147,22 @@ def _installed(name: str) -> MetricOverItems:
     known = OVER_ITEMS.get(name)
     needed = ("metric", "silence_helps", "sums")
     made: MetricOverItems = OVER_ITEMS.make(name, known if isinstance(known, type) else lambda: known, *needed)
-    place = _place(made, name)
-    check_metric(place, made.metric)
+    location = _location(made, name)
+    check_metric(location, made.metric)
     OVER_ITEMS.check_name(name, made.metric.name)
     if name in _TAKEN:
-        raise ConfigurationError(f"{place}: found the name of a built-in metric, expected a name of its own")
-    _check_formats_given(place, made.metric)
+        raise ConfigurationError(f"{location}: found the name of a built-in metric, expected a name of its own")
+    _check_formats_given(location, made.metric)
     return made
 
 
-def _check_formats_given(place: str, metric: Metric) -> None:
+def _check_formats_given(location: str, metric: Metric) -> None:
     if not metric.formats:
         expected = "the formats that it reads, such as formats=['choice']"
-        raise ConfigurationError(f"{place}: found no formats, expected {expected}")
+        raise ConfigurationError(f"{location}: found no formats, expected {expected}")
 
 
-def _place(thing: object, name: str) -> str:
+def _location(thing: object, name: str) -> str:
     origin = origin_of(thing)
     return f"{name} of {origin}" if origin else name
 
@@ -174,31 +174,31 @@ def _given_sums(
     the metric's range for each row of sums."""
     if isinstance(one, FunctionOverItems):
         return one.sums(items, answers, wrong)
-    place = _place(one, one.metric.name)
+    location = _location(one, one.metric.name)
     try:
         found: Any = one.sums(items, answers, wrong)
     except ProctorError:
         raise
     except Exception as error:  # another package's code
-        raise ConfigurationError(f"{place}: `sums` raised {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"{location}: `sums` raised {type(error).__name__}: {error}") from error
     if not isinstance(found, list | tuple) or not all(isinstance(sums, corpus.ItemSums) for sums in found):
-        raise ConfigurationError(f"{place}: `sums` returned {type(found).__name__}, expected a list of ItemSums")
+        raise ConfigurationError(f"{location}: `sums` returned {type(found).__name__}, expected a list of ItemSums")
     for sums in found:
-        _check_table(place, one.metric, sums, len(items))
-    return [_with_guard(place, sums) for sums in found]
+        _check_table(location, one.metric, sums, len(items))
+    return [_with_guard(location, sums) for sums in found]
 
 
-def _check_table(place: str, metric: Metric, sums: corpus.ItemSums, count: int) -> None:
+def _check_table(location: str, metric: Metric, sums: corpus.ItemSums, count: int) -> None:
     if sums.metric != metric:
-        raise ConfigurationError(f"{place}: found sums of {sums.metric.name!r}, expected its own `metric`")
+        raise ConfigurationError(f"{location}: found sums of {sums.metric.name!r}, expected its own `metric`")
     dimensions = 1 if sums.statistic is None else 2
     shape = np.shape(sums.columns)
     if len(shape) != dimensions or shape[0] != count:
         expected = f"{count} items" if dimensions == 1 else f"{count} items × columns"
-        raise ConfigurationError(f"{place}: found sums of shape {shape}, expected {expected}")
+        raise ConfigurationError(f"{location}: found sums of shape {shape}, expected {expected}")
 
 
-def _with_guard(place: str, sums: corpus.ItemSums) -> corpus.ItemSums:
+def _with_guard(location: str, sums: corpus.ItemSums) -> corpus.ItemSums:
     statistic = sums.statistic
     if statistic is None or isinstance(statistic, Share):
         return sums
@@ -209,25 +209,27 @@ def _with_guard(place: str, sums: corpus.ItemSums) -> corpus.ItemSums:
         except ProctorError:
             raise
         except Exception as error:  # another package's code
-            raise ConfigurationError(f"{place}: its statistic raised {type(error).__name__}: {error}") from error
+            raise ConfigurationError(f"{location}: its statistic raised {type(error).__name__}: {error}") from error
         if values.shape != (len(rows),):
             found = f"found values of shape {values.shape} for {len(rows)} rows of sums"
-            raise ConfigurationError(f"{place}: {found}, expected one for each")
-        return np.array([_in_range(place, sums.metric, value) for value in values.tolist()], dtype=np.float64)
+            raise ConfigurationError(f"{location}: {found}, expected one for each")
+        return np.array([_in_range(location, sums.metric, value) for value in values.tolist()], dtype=np.float64)
 
     return replace(sums, statistic=guarded)
 
 
-def _in_range(place: str, metric: Metric, value: object) -> float:
+def _in_range(location: str, metric: Metric, value: object) -> float:
     if not isinstance(value, Real | np.bool_):
-        raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number, or None without a value")
+        raise ConfigurationError(
+            f"{location}: found {type(value).__name__}, expected a number, or None without a value"
+        )
     number = float(value)
     if math.isnan(number):  # undefined
         return number
     slack = 1e-9  # of sums in floating point
     if not metric.low - slack <= number <= metric.high + slack:
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
-        raise ConfigurationError(f"{place}: found {number:g}, expected {expected}")
+        raise ConfigurationError(f"{location}: found {number:g}, expected {expected}")
     return min(max(number, metric.low), metric.high)
 
 
@@ -280,10 +282,10 @@ class FunctionOverItems:
             given[row] = _worst_answer(truth, row, items[row].answer.kind)
         keys = [json.dumps(pair, sort_keys=True) for pair in zip(truth, given, strict=True)]
         pair_of = dict(zip(keys, zip(truth, given, strict=True), strict=True))
-        place = {key: column for column, key in enumerate(sorted(pair_of))}
-        columns = np.zeros((len(keys), len(place)))
-        columns[np.arange(len(keys)), [place[key] for key in keys]] = 1
-        pairs = [pair_of[key] for key in place]
+        position = {key: column for column, key in enumerate(sorted(pair_of))}
+        columns = np.zeros((len(keys), len(position)))
+        columns[np.arange(len(keys)), [position[key] for key in keys]] = 1
+        pairs = [pair_of[key] for key in position]
         return [corpus.ItemSums(self.metric, columns, lambda rows: self._values(pairs, rows))]
 
     def _values(self, pairs: Sequence[tuple[Any, Any]], rows: Floats) -> Floats:
@@ -295,14 +297,14 @@ class FunctionOverItems:
         there = [pair for pair, count in zip(pairs, counts, strict=True) for _ in range(count)]
         if not there:
             return float("nan")
-        place = _place(self, self.name)
+        location = _location(self, self.name)
         try:
             value = self([reference for reference, _ in there], [answer for _, answer in there])
         except ProctorError:
             raise
         except Exception as error:  # foreign code: reported with its place
-            raise ConfigurationError(f"{place}: {self._function.fault(error)}") from error
-        return float("nan") if value is None else _in_range(place, self.metric, value)
+            raise ConfigurationError(f"{location}: {self._function.fault(error)}") from error
+        return float("nan") if value is None else _in_range(location, self.metric, value)
 
 
 def _worst_answer(references: Sequence[Any], row: int, kind: str) -> Any:

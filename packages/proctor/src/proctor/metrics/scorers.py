@@ -94,14 +94,14 @@ def _refuse_undecorated(name: str, known: Any) -> None:
         )
 
 
-def refuse_over_items(scorer: object, place: str) -> None:
+def refuse_over_items(scorer: object, location: str) -> None:
     """Raise `ConfigurationError` for a metric over items, which gives no scores of single answers.
 
     >>> refuse_over_items(AccuracyScorer(), "mine.py:right")
     """
     if isinstance(scorer, FunctionOverItems):
         told = "found a metric over items, which needs no scoring: show it by proctor results --metric"
-        raise ConfigurationError(f"{place}: {told}")
+        raise ConfigurationError(f"{location}: {told}")
 
 
 def scorer_in_file(address: str) -> Scorer:
@@ -222,13 +222,13 @@ def in_range(value: object, metric: Metric, item: Item, address: str = "") -> fl
     >>> in_range(True, Metric("same", "Same"), Item.model_construct(id="q1"))
     1.0
     """
-    place = f"{address or metric.name}, item {item.id!r}"
+    location = f"{address or metric.name}, item {item.id!r}"
     if not isinstance(value, Real | np.bool_):  # all other numbers of NumPy are real ones
-        raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number")
+        raise ConfigurationError(f"{location}: found {type(value).__name__}, expected a number")
     number = float(value)
     if not metric.low <= number <= metric.high:  # nor is NaN
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
-        raise ConfigurationError(f"{place}: found {number:g}, expected {expected}")
+        raise ConfigurationError(f"{location}: found {number:g}, expected {expected}")
     return number
 
 

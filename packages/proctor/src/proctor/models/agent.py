@@ -209,9 +209,9 @@ class _Turn:
         self.note(call, result)
         self.usage += result.usage
         text = result.told if isinstance(result.told, str) else json.dumps(result.told, ensure_ascii=False)
-        place = next((k for k, one in enumerate(self.answers) if isinstance(one, UserPromptPart)), len(self.answers))
+        position = next((k for k, one in enumerate(self.answers) if isinstance(one, UserPromptPart)), len(self.answers))
         # A protocol may want all returns before any other words.
-        self.answers.insert(place, ToolReturnPart(call.tool_name, text, tool_call_id=call.tool_call_id))
+        self.answers.insert(position, ToolReturnPart(call.tool_name, text, tool_call_id=call.tool_call_id))
         if result.pictures:
             self.answers.append(UserPromptPart(content_of(result.pictures)))
 

@@ -268,15 +268,15 @@ class ModelClient:
         if self._servers is None:
             outcome, seconds = await self._timed(messages, parameters)
             if isinstance(outcome, Fault) and self.spec.base_url is not None:
-                outcome = replace(outcome, error=_placed(outcome.error, self.spec.base_url, below=""))
+                outcome = replace(outcome, error=_assigned(outcome.error, self.spec.base_url, below=""))
             return outcome, seconds
-        async with self._servers.place() as server:
+        async with self._servers.slot_of() as server:
             outcome, seconds = await self._timed(messages, parameters)
             if isinstance(outcome, Fault):
                 if outcome.timed_out:
                     server.hung(asyncio.get_running_loop().time())
                 elsewhere = outcome.again and self._servers.elsewhere(server)
-                outcome = replace(outcome, error=_placed(outcome.error, server.url), elsewhere=elsewhere)
+                outcome = replace(outcome, error=_assigned(outcome.error, server.url), elsewhere=elsewhere)
         return outcome, seconds
 
     async def _timed(
@@ -356,7 +356,7 @@ class ModelClient:
         return jitter if asked_for is None else min(limit, asked_for + min(jitter, 1.0))
 
 
-def _placed(error: ProctorError, url: str, below: str = "/v1") -> ProctorError:
+def _assigned(error: ProctorError, url: str, below: str = "/v1") -> ProctorError:
     """The error with the server's address, where the address may be wrong. Most servers of the protocol answer `below`
     it."""
     said = str(error)
@@ -392,9 +392,9 @@ def content_of(parts: Sequence[Part]) -> list[UserContent]:
                 content.append(part)
             case Footage():
                 for frame in part.frames:
-                    place = {"footage": id(part), "seconds": frame.time or 0.0}
+                    location = {"footage": id(part), "seconds": frame.time or 0.0}
                     content.append(
-                        BinaryContent(frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=place)
+                        BinaryContent(frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=location)
                     )
             case ClipFile():
                 content += [part.label] if part.label else []

@@ -293,14 +293,14 @@ _THOUGHTS = ("reasoning", "reasoning_content")
 _TEXT_PARTS = {None, "", "text", "output_text"}
 
 
-def _wrong(place: str, found: object, expected: str) -> ValueError:
+def _wrong(location: str, found: object, expected: str) -> ValueError:
     shown = repr(found)
-    return ValueError(f"{place}: found {shown if len(shown) <= 60 else shown[:59] + '…'}, expected {expected}")
+    return ValueError(f"{location}: found {shown if len(shown) <= 60 else shown[:59] + '…'}, expected {expected}")
 
 
-def _list(place: str, found: object) -> list[Any]:
+def _list(location: str, found: object) -> list[Any]:
     if found and not isinstance(found, list):
-        raise _wrong(place, found, "a list")
+        raise _wrong(location, found, "a list")
     return found if isinstance(found, list) else []
 
 

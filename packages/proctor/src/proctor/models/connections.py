@@ -232,7 +232,7 @@ class BatchFolder:
         self.folder = folder
         self.written: list[Path] = []
         """The files of this session; complete once it is closed."""
-        self._places: dict[str, tuple[Path, int]] | None = None
+        self._slots: dict[str, tuple[Path, int]] | None = None
         self._waiting: set[str] = set()
         self._open = ExitStack()
         self._file: BinaryIO | None = None
@@ -246,10 +246,10 @@ class BatchFolder:
         for piece in body:
             digest.update(piece)
         key = digest.hexdigest()[:32]
-        if self._places is None:
+        if self._slots is None:
             self._look()
-        if (place := (self._places or {}).get(key)) is not None:
-            return self._reply(*place)
+        if (location := (self._slots or {}).get(key)) is not None:
+            return self._reply(*location)
         if key not in self._waiting:
             self._write(key, urlsplit(url).path, body)
             self._waiting.add(key)
@@ -263,15 +263,15 @@ class BatchFolder:
     def _look(self) -> None:
         """Reads the folder. A request waits if it was written more often than it failed. What is known stays unset
         until every file was read: after an invalid reply, no request may be taken for one that was never written."""
-        places: dict[str, tuple[Path, int]] = {}
+        positions: dict[str, tuple[Path, int]] = {}
         failed, written = Counter[str](), Counter[str]()
         ours = sorted(self.folder.glob(f"{_REQUESTS}*.jsonl"))
         for file in sorted(set(self.folder.glob("*.jsonl")) - set(ours)):
-            for place, line, number in _numbered_lines(file):
+            for position, line, number in _numbered_lines(file):
                 key, status, body = _read_reply(file, number, line)
                 whole = status == _OK and not _broke_off(body)
                 if whole or (_ERROR <= status < _SERVER_ERROR and status not in _MAY_COME):
-                    places[key] = file, place
+                    positions[key] = file, position
                 else:
                     failed[key] += 1
         for file in ours:
@@ -279,11 +279,11 @@ class BatchFolder:
                 found = (_BY_US.match(line) for line in lines)
                 written.update(one[1].decode() for one in found if one)
         self._waiting |= set(written - failed)
-        self._places = places
+        self._slots = positions
 
-    def _reply(self, file: Path, place: int) -> Posted:
+    def _reply(self, file: Path, position: int) -> Posted:
         with file.open("rb") as stream:
-            stream.seek(place)
+            stream.seek(position)
             _, status, body = _read_reply(file, 0, stream.readline(MAX_REPLY_BYTES))
         return Posted(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
@@ -314,13 +314,13 @@ def _broke_off(body: object) -> bool:
 def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:
     """Each line with its place in bytes and its number."""
     with file.open("rb") as stream:
-        place, number = 0, 1
+        position, number = 0, 1
         while line := stream.readline(MAX_REPLY_BYTES + 1):
             if len(line) > MAX_REPLY_BYTES:
                 raise InputError(file, f"line {number}", found="more than 16 MB", expected="a reply")
             if line.strip():
-                yield place, line, number
-            place, number = place + len(line), number + 1
+                yield position, line, number
+            position, number = position + len(line), number + 1
 
 
 def _unbroken(body: bytes) -> bytes:

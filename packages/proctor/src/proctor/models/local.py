@@ -264,10 +264,10 @@ def _listed(form: FixedForm | None, said: GeneratedText) -> dict[str, object] | 
     if form is None:
         return None
     tokens = [_token(form.texts[0], {form.texts[0]: 1.0})]
-    place = len(form.texts[0])
+    position = len(form.texts[0])
     for text, chances in zip(form.texts[1:], said.chances, strict=True):
-        tokens += [_token(said.text[place], chances), _token(text, {text: 1.0})]
-        place += 1 + len(text)
+        tokens += [_token(said.text[position], chances), _token(text, {text: 1.0})]
+        position += 1 + len(text)
     return {"logprobs": tokens}
 
 

@@ -213,7 +213,7 @@ class PrefixReuse:
         """A question with its prefix, computed if necessary. Raises `NotReusableError` where that fails or is too large."""
         if len(query.pictures) > self._most_pictures:
             raise NotReusableError(_TOO_MANY)
-        last = max(place for place, part in enumerate(query.parts) if not isinstance(part, str))
+        last = max(position for position, part in enumerate(query.parts) if not isinstance(part, str))
         key = (query.system, *query.parts[: last + 1])
         prefix = self.kept.get(key)
         if prefix is not None:
@@ -251,9 +251,9 @@ class PrefixReuse:
         plain = self._weights.written(query)
         if plain.count(processor.image_token) != len(pictures):
             raise NotReusableError("its words hold what stands for a picture")
-        (whole,), places = processor.get_text_with_replacements([plain], images_replacements=list(pictures))
+        (whole,), positions = processor.get_text_with_replacements([plain], images_replacements=list(pictures))
         begins = tokenizer.bos_token is not None and whole.startswith(tokenizer.bos_token)
-        end = places[0][-1]["new_span"][1]
+        end = positions[0][-1]["new_span"][1]
         ids, head = (
             tuple(tokenizer(text, add_special_tokens=not begins)["input_ids"]) for text in (whole, whole[:end])
         )

@@ -151,17 +151,17 @@ def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:
 def _values_within(text: str, schema: type[T]) -> list[tuple[int, int, T]]:
     """The values of a form in a text, each with its start and end; at most 50 braces are tried."""
     found: list[tuple[int, int, T]] = []
-    decoder, place = json.JSONDecoder(), -1
+    decoder, position = json.JSONDecoder(), -1
     for _ in range(_MAX_OBJECTS):
-        place = text.find("{", place + 1)
-        if place < 0:
+        position = text.find("{", position + 1)
+        if position < 0:
             break
         try:
-            end = place + decoder.raw_decode(text[place : place + _MAX_CHARS])[1]
-            found.append((place, end, _validated(text[place:end], schema)))
+            end = position + decoder.raw_decode(text[position : position + _MAX_CHARS])[1]
+            found.append((position, end, _validated(text[position:end], schema)))
         except (ValueError, RecursionError, UnreadableReplyError):
             continue
-        place = end - 1
+        position = end - 1
     return found
 
 

@@ -126,7 +126,7 @@ class ModelServers:
         self._turn = count()
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[ModelServer]:
+    async def slot_of(self) -> AsyncIterator[ModelServer]:
         """A server for one call, which counts as outstanding inside. Waits until a server may get a call; the wait
         counts as time in the queue, not the model's."""
         loop = asyncio.get_running_loop()
@@ -162,12 +162,14 @@ class ModelServers:
 
     def _wake(self) -> None:
         """Wakes as many waiting calls as there is room for; each chooses its server itself."""
-        places = sum(max(0, int(min(model_server.limit, 1e6)) - model_server.outstanding) for model_server in self.all)
-        while self._waiting and places > 0:
+        positions = sum(
+            max(0, int(min(model_server.limit, 1e6)) - model_server.outstanding) for model_server in self.all
+        )
+        while self._waiting and positions > 0:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                places -= 1
+                positions -= 1
 
     def _free(self, now: float) -> ModelServer | None:
         if len(self.all) == 1:

@@ -179,7 +179,7 @@ class Weights:
         whole = self._rendered([*asked, _said("assistant", reply)], False)
         said = whole.removeprefix(before) if whole.startswith(before) and reply in whole[len(before) :] else reply
         ids = self._ids(said)
-        end = next((place for place, one in enumerate(ids) if one in self.ends), None)
+        end = next((position for position, one in enumerate(ids) if one in self.ends), None)
         if end is not None:
             return ids[: end + 1]
         known = self.tokenizer.eos_token_id
@@ -257,14 +257,14 @@ class Weights:
         import torch
 
         form = queries[0].form or FixedForm((), ())
-        ids, places = self._skeleton(form)
+        ids, positions = self._skeleton(form)
         known = self._asked(queries)
         inputs = known.inputs
         start = inputs["input_ids"].shape[1]
 
         def allowed(_row: int, so_far: Any) -> list[int]:
-            place = len(so_far) - start
-            return places.get(place) or [ids[place]]
+            position = len(so_far) - start
+            return positions.get(position) or [ids[position]]
 
         with torch.inference_mode():
             made = self._model.generate(
@@ -275,11 +275,13 @@ class Weights:
                 return_dict_in_generate=True,
                 **(_drawn(queries[0].choices) | {"repetition_penalty": 1.0}),
             )
-        chances = [made.logits[place].float().softmax(dim=-1)[:, some].tolist() for place, some in places.items()]
+        chances = [
+            made.logits[position].float().softmax(dim=-1)[:, some].tolist() for position, some in positions.items()
+        ]
         asked = inputs["attention_mask"].sum(dim=1).tolist()
         replies = []
         for row, (count, cached) in enumerate(zip(asked, known.cached, strict=True)):
-            picked = [some.index(int(made.sequences[row, start + place])) for place, some in places.items()]
+            picked = [some.index(int(made.sequences[row, start + position])) for position, some in positions.items()]
             said = tuple(
                 dict(zip(options, found[row], strict=True))
                 for options, found in zip(form.options, chances, strict=True)
@@ -293,7 +295,7 @@ class Weights:
         `ConfigurationError` where an option is not a single token of its own."""
         usual = [options[0] for options in form.options]
         ids = self.reply_tokens(form.filled(usual))
-        places: dict[int, list[int]] = {}
+        positions: dict[int, list[int]] = {}
         for number, options in enumerate(form.options):
             others = [
                 self.reply_tokens(form.filled([*usual[:number], option, *usual[number + 1 :]]))
@@ -304,9 +306,9 @@ class Weights:
                 raise ConfigurationError(
                     f"{self._name}: its tokenizer has no token of its own for each of {', '.join(options)}"
                 )
-            (place,) = differing
-            places[place] = [ids[place], *(one[place] for one in others)]
-        return ids[: max(places) + 1], places
+            (position,) = differing
+            positions[position] = [ids[position], *(one[position] for one in others)]
+        return ids[: max(positions) + 1], positions
 
     def _inputs(
         self, conversations: list[list[Message]], clips: Sequence[Sequence[Clip]], wanted: dict[str, Any]
@@ -345,7 +347,7 @@ class Weights:
             return lined_up([_without_system(messages) for messages in conversations])
 
     def _said(self, row: list[int], asked: int, choices: Choices) -> GeneratedText:
-        own = next((place for place, token in enumerate(row) if token in self.ends), len(row))
+        own = next((position for position, token in enumerate(row) if token in self.ends), len(row))
         text = self.tokenizer.decode(row[:own], skip_special_tokens=True)
         stopped = next((word for word in choices.stop if text.endswith(word)), "")
         cut_off = own == len(row) and not stopped and len(row) >= choices.max_tokens

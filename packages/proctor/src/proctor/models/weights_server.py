@@ -165,15 +165,15 @@ def _likeliest(weights: Weights, query: Query) -> tuple[int, list[tuple[str, Alt
     ids: list[int] = made.sequences[0, asked:].tolist()
     said: list[tuple[str, Alternatives]] = []
     shown = ""
-    for place, (token, logits) in enumerate(zip(ids, made.logits, strict=True)):
+    for position, (token, logits) in enumerate(zip(ids, made.logits, strict=True)):
         if token in weights.ends:
             return asked, said, True
         likely = logits[0].float().log_softmax(dim=-1).topk(min(_LISTED, logits.shape[-1]))
         others: Alternatives = {}
         for other, chance in zip(likely.indices.tolist(), likely.values.tolist(), strict=True):
-            text = weights.tokenizer.decode([*ids[:place], other]).removeprefix(shown)
+            text = weights.tokenizer.decode([*ids[:position], other]).removeprefix(shown)
             others[text] = max(others.get(text, -math.inf), chance)
-        now = weights.tokenizer.decode(ids[: place + 1])
+        now = weights.tokenizer.decode(ids[: position + 1])
         said.append((now.removeprefix(shown), others))
         shown = now
     return asked, said, False

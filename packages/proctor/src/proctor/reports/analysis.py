@@ -179,13 +179,13 @@ def _capabilities(analysis: Analysis, order: Sequence[str], chance: Chance) -> F
 
 def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     """Accuracy by single labels and pairs of labels; None if no question has two labels."""
-    place: dict[str, int] = {}
+    index: dict[str, int] = {}
     for row in analysis.tables["capabilities"]:
-        place.setdefault(row["label"], len(place))
+        index.setdefault(row["label"], len(index))
     rows = [
         row
         for row in analysis.tables["capabilities"]
-        if row["n"] and row["stratum"] != "all" and _once(row["label"], row["stratum"], place)
+        if row["n"] and row["stratum"] != "all" and _once(row["label"], row["stratum"], index)
     ]
     if not any(row["stratum"].startswith("with ") for row in rows):
         return None
@@ -207,10 +207,10 @@ def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     return recorded_figure("strata", title, draw_matrix("strata", title, matrix), caption, rows)
 
 
-def _once(label: str, stratum: str, place: dict[str, int]) -> bool:
+def _once(label: str, stratum: str, location: dict[str, int]) -> bool:
     """The strata with each pair of labels once."""
     other = stratum.removeprefix("with ")
-    return stratum == "alone" or place[label] < place[other]
+    return stratum == "alone" or location[label] < location[other]
 
 
 def _stratum(label: str, stratum: str) -> str:
@@ -345,18 +345,18 @@ def _log(ratio: float) -> float:
 
 
 def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
-    place = {name: number for number, name in enumerate(order)}
+    index = {name: number for number, name in enumerate(order)}
     rows = [
-        row if row["family"] == "baselines" else _turned(row, place)
+        row if row["family"] == "baselines" else _turned(row, index)
         for row in analysis.tables["pairs"]
         if row["difference"] is not None
     ]
-    rows.sort(key=lambda row: (place[row["first"]], place[row["second"]]))
+    rows.sort(key=lambda row: (index[row["first"]], index[row["second"]]))
     if not rows:
         return None
     shown, limit = rows, ""
     if len(rows) > _MAX_PAIRS:
-        shown = [row for row in rows if _is_near(place[row["first"]], place[row["second"]])]
+        shown = [row for row in rows if _is_near(index[row["first"]], index[row["second"]])]
         limit = (
             f" Drawn are neighbours on the board and the first against the next {_TOP - 1}; all {len(rows)} pairs "
             "stand in the numbers."
@@ -391,9 +391,9 @@ def _is_near(first: int, second: int) -> bool:
     return second == first + 1 or (first == 0 and second < _TOP)
 
 
-def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
+def _turned(row: AnalysisRow, location: dict[str, int]) -> AnalysisRow:
     """The pair with the better placed system first."""
-    if place[row["first"]] < place[row["second"]]:
+    if location[row["first"]] < location[row["second"]]:
         return row
     return row | {
         "first": row["second"],
@@ -433,8 +433,8 @@ _CAUSES = {
     "right": ("R", RIGHT),
     "wrong": ("W", WRONG),
     **{
-        cause: (letter, -1 - place)
-        for place, (cause, letter) in enumerate(
+        cause: (letter, -1 - index)
+        for index, (cause, letter) in enumerate(
             (
                 *(("unreadable", "U"), ("missing", "M"), ("timed out", "T"), ("refused", "X"), ("error", "E")),
                 *(("failed", "F"), ("unresolved", "V"), ("not scored", "N"), ("unsupported", "S")),

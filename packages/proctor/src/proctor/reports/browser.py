@@ -55,19 +55,17 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
     kept = source.items[: limits.items]
     columns = {name: source.table.facet(name) for name in source.facets}
     items = [
-        maker.item(
-            item, {name: list(map(core.clean, values[place])) for name, values in columns.items() if values[place]}
-        )
-        for place, item in enumerate(kept)
+        maker.item(item, {name: list(map(core.clean, values[row])) for name, values in columns.items() if values[row]})
+        for row, item in enumerate(kept)
     ]
     runs = source.ordered_runs
     made, texts = list[_MadeAnswers](), list[str]()
     enough = _enough(maker, items, limits.characters)
-    for places in (range(enough), range(enough, len(kept))):
-        if places and sum(map(len, texts)) <= limits.characters:  # else no further item is shown
-            some = maker.answers(places)
+    for rows in (range(enough), range(enough, len(kept))):
+        if rows and sum(map(len, texts)) <= limits.characters:  # else no further item is shown
+            some = maker.answers(rows)
             made += some
-            texts += map(_with_answers, items[places.start : places.stop], some)
+            texts += map(_with_answers, items[rows.start : rows.stop], some)
     whole = _within(texts, limits.characters)
     judgements = source.judgements(maker.judgements)
     head = {
@@ -167,14 +165,14 @@ class _StoredMaker:
                 data["order"] = _order(item.reference.answer)
         return data
 
-    def answers(self, places: range) -> list[_MadeAnswers]:
+    def answers(self, rows: range) -> list[_MadeAnswers]:
         """The answers of all runs to the items at these places."""
-        found = [_MadeAnswers() for _ in places]
+        found = [_MadeAnswers() for _ in rows]
         for number, run in enumerate(self.source.ordered_runs):
-            scores, given = self.source.scores(run, places), self.source.answers(run, places)
-            for place in sorted(given):
-                own = found[place - places.start]
-                data = self.answer(number, self.source.items[place], given[place], scores.get(place, []))
+            scores, given = self.source.scores(run, rows), self.source.answers(run, rows)
+            for row in sorted(given):
+                own = found[row - rows.start]
+                data = self.answer(number, self.source.items[row], given[row], scores.get(row, []))
                 own.texts.append(compact(data))
                 own.statuses.add(data["status"])
                 own.judgements |= {one["judgement"] for one in data.get("scores", ()) if "judgement" in one}
@@ -197,7 +195,7 @@ class _StoredMaker:
         if answer.usage.requests:
             data["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
-            data["scores"] = [self._score(score) for score in sorted(scores, key=self._place)]
+            data["scores"] = [self._score(score) for score in sorted(scores, key=self._metric_position)]
         data["outcome"] = _outcome(self.source, item, answer, scores)
         return data
 
@@ -216,15 +214,15 @@ class _StoredMaker:
             data["more"] = self.content.text(_one_a_line(extra))
         return data
 
-    def _place(self, score: core.Score) -> int:
-        """The place of a metric: those that lead first."""
-        return self.places.get(score.metric, len(self.places))
+    def _metric_position(self, score: core.Score) -> int:
+        """The position of a metric: those that lead first."""
+        return self.positions.get(score.metric, len(self.positions))
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
         """The metrics in the order in which a reader wants them."""
         keys = [*self.source.leading, *self.source.keys]
-        return {name: place for place, name in enumerate(dict.fromkeys(key.metric for key in keys))}
+        return {name: position for position, name in enumerate(dict.fromkeys(key.metric for key in keys))}
 
     def _score(self, score: core.Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
@@ -242,10 +240,10 @@ class _StoredMaker:
 def _within(items: Sequence[str], limit: int) -> int:
     """The number of items that have at most this number of characters together."""
     spent = 0
-    for place, item in enumerate(items):
+    for row, item in enumerate(items):
         spent += len(item)
         if spent > limit:
-            return place
+            return row
     return len(items)
 
 
@@ -401,7 +399,7 @@ class _RatedMaker:
         source = self.source
         known = lengths(source.table)
         names = dict.fromkeys(dimension for _, dimension in source.table.dimensions)
-        number = {name: place for place, name in enumerate(names)}
+        number = {name: position for position, name in enumerate(names)}
         given: dict[Key, list[list[Any]]] = {}
         for rating in source.table.ratings:
             given.setdefault(rating.key, []).append([core.clean(rating.rater), _brief(rating.value)])
@@ -420,7 +418,7 @@ class _RatedMaker:
             found[key]["rated"][number[rating.dimension]] = [given[rating.key], *self._scores(rating.key)]
         by_item: dict[str, list[dict[str, Any]]] = {}
         for (item, _), answer in found.items():
-            answer["rated"] = [[place, *scores] for place, scores in sorted(answer["rated"].items())]
+            answer["rated"] = [[row, *scores] for row, scores in sorted(answer["rated"].items())]
             by_item.setdefault(item, []).append(answer)
         return by_item
 

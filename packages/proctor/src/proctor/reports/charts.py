@@ -117,11 +117,11 @@ def _at(axis: figures.Axis, number: float) -> str:
 
 
 def _head(chart: LeaderboardChart) -> str:
-    places = list(zip(chart.axis.ticks, chart.axis.labels, strict=True))
+    rows = list(zip(chart.axis.ticks, chart.axis.labels, strict=True))
     ticks = "".join(
-        f'<text{_minor(number, len(places))} x="{_at(chart.axis, tick)}" y="1.1rem" '
-        f'text-anchor="{_anchor(number, len(places))}">{_text(label)}</text>'
-        for number, (tick, label) in enumerate(places)
+        f'<text{_minor(number, len(rows))} x="{_at(chart.axis, tick)}" y="1.1rem" '
+        f'text-anchor="{_anchor(number, len(rows))}">{_text(label)}</text>'
+        for number, (tick, label) in enumerate(rows)
     )
     words = chart.words
     return (
@@ -179,7 +179,7 @@ def _lane(chart: LeaderboardChart, lane: Lane, *, later: bool, named: bool) -> s
 def _track(chart: LeaderboardChart, lane: Lane) -> str:
     axis = chart.axis
     parts = [_across("tick", _at(axis, tick)) for tick in axis.ticks]
-    parts += [_across(f"ref r{place}", _at(axis, at)) for place, (at, _) in enumerate(chart.lines)]
+    parts += [_across(f"ref r{row}", _at(axis, at)) for row, (at, _) in enumerate(chart.lines)]
     if lane.value is None:
         return "".join(parts)
     if lane.low is not None and lane.high is not None:
@@ -206,7 +206,7 @@ def _keys(lines: tuple[tuple[float, str], ...]) -> str:
     if not lines:
         return ""
     keys = "".join(
-        f'<span><svg aria-hidden="true">{_across(f"ref r{place}", "50%")}</svg>{_text(label)}</span>'
-        for place, (_, label) in enumerate(lines)
+        f'<span><svg aria-hidden="true">{_across(f"ref r{row}", "50%")}</svg>{_text(label)}</span>'
+        for row, (_, label) in enumerate(lines)
     )
     return f'<p class="keys">{keys}</p>'

@@ -187,10 +187,10 @@ def conditions_section(source: Source) -> Section | None:
         return None
     pairs = source.paired
     blocks: list[Block | str] = [Prose("The conditions:", tuple(condition_line(name) for name in source.conditions))]
-    for place, key in enumerate(source.leading):
-        blocks += [source.label(key), _scores(source, key, f"conditions-{place}")]
+    for row, key in enumerate(source.leading):
+        blocks += [source.label(key), _scores(source, key, f"conditions-{row}")]
         if pairs is not None and pairs.of(key):
-            blocks.append(_differences(source, key, pairs, f"differences-{place}"))
+            blocks.append(_differences(source, key, pairs, f"differences-{row}"))
     if pairs is not None and pairs.without:
         blocks.append(Prose(f"Not compared, as no scorer scored both sides: {', '.join(pairs.without)}."))
     baseline = pairs.baseline if pairs else BASELINE
@@ -291,7 +291,7 @@ def gains_section(source: Source) -> Section | None:
         every += comparisons
         drawn: list[Block] = []
         beside: list[Block] = []
-        for place, key in enumerate(source.keys):
+        for row, key in enumerate(source.keys):
             of_key = [
                 comparison
                 for comparison in comparisons
@@ -311,7 +311,7 @@ def gains_section(source: Source) -> Section | None:
                 level=source.options.level,
             )
             if key in source.leading:
-                drawn.append(_gains(source, facet, key, of_key, table, f"gain-{number}-{place}"))
+                drawn.append(_gains(source, facet, key, of_key, table, f"gain-{number}-{row}"))
             else:
                 beside.append(table)
         if drawn:

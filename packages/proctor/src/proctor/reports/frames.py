@@ -473,9 +473,9 @@ def _html(table: Table) -> str:
     """A table as HTML."""
     import pandas as pd
 
-    kept = [place for place, column in enumerate(table.columns) if not column.drawn]
-    cells = [[row[place] for place in kept] for row in table.texts]
-    frame = pd.DataFrame(cells, columns=[table.columns[place].label for place in kept])
+    kept = [position for position, column in enumerate(table.columns) if not column.drawn]
+    cells = [[row[position] for position in kept] for row in table.texts]
+    frame = pd.DataFrame(cells, columns=[table.columns[position].label for position in kept])
     return str(frame.to_html(index=False))
 
 

@@ -25,7 +25,7 @@ _NEAR = 0.01  # of the axis: a baseline as near to chance has no line of its own
 _RANKS = (
     "The rank is 1 plus the number of systems that are significantly better, and never better than that of a system with a "
     "higher score. Under it stands its confidence interval: all of them together hold the true ranks with {level} confidence "
-    "(paired tests, Holm). “Place in 95 % of resamples” is the spread of a system's place over bootstrap samples of the groups, not a "
+    "(paired tests, Holm). “Rank in 95 % of resamples” is the spread of a system's rank over bootstrap samples of the groups, not a "
     "confidence interval."
 )
 
@@ -42,7 +42,7 @@ def headline_section(source: Source) -> Section:
             folded.append(Folded(source.label(key), tuple(own)))
     blocks += [Prose(line) for line in _unscored_lines(source)]
     level = f"{100 * source.options.level:g} %"
-    how = Folded("How to read ranks", (Prose(_RANKS.format(level=level)), *_places(source)))
+    how = Folded("How to read ranks", (Prose(_RANKS.format(level=level)), *_rows(source)))
     ranked = f" Ranked under {source.conditions[0]}." if len(source.conditions) > 1 else ""
     return Section(
         key="leaderboard",
@@ -69,16 +69,16 @@ def _unscored_lines(source: Source) -> list[str]:
     return lines
 
 
-def _places(source: Source) -> list[core.Table]:
+def _rows(source: Source) -> list[core.Table]:
     if not source.leading:
         return []
     board = source.board(source.leading[0], source.conditions[0])
     rows = [
-        (core.Cell(row.system), core.rank_range(row.place_low, row.place_high))
+        (core.Cell(row.system), core.rank_range(row.resampled_rank_low, row.resampled_rank_high))
         for row in board.rows
-        if row.place_low is not None
+        if row.resampled_rank_low is not None
     ]
-    heads = core.heads("system", "places")
+    heads = core.heads("system", "resampled_ranks")
     caption = f"{board.metric.label}, {board.condition}."
     return [core.Table(caption, heads, tuple(rows), title=caption)] if rows else []
 
@@ -108,8 +108,8 @@ class _Board:
     def systems(self) -> list[str]:
         """As the first condition ranks them; then systems that were run under others alone, then baselines, best
         first."""
-        places = [row.system for row in self.boards[self.first].rows] if self.results else []
-        names = dict.fromkeys([*places, *self.source.systems])
+        locations = [row.system for row in self.boards[self.first].rows] if self.results else []
+        names = dict.fromkeys([*locations, *self.source.systems])
         there = [name for name in names if any(name in own for own in self.results.values())]
         return [
             *(name for name in there if not self.source.is_baseline(name)),

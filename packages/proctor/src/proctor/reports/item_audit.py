@@ -32,10 +32,10 @@ def audit_section(audit: ItemAudit | None, *, most: int = _MAX_BASELINES) -> Sec
     if audit is None:
         return None
     blocks: list[Block | str] = []
-    for place, one in enumerate(audit.formats):
+    for row, one in enumerate(audit.formats):
         size = f"{count_of(one.n, 'item')}, {count_of(one.groups, 'group')}"
         blocks.append(f"{plain_name(one.kind).capitalize()} ({size})")
-        blocks += _format_blocks(one, f"audit-{place}", most)
+        blocks += _format_blocks(one, f"audit-{row}", most)
     if audit.repeats:
         blocks.append(
             Prose(
@@ -130,7 +130,7 @@ def _together(found: Together | None) -> str:
 
 def _baselines(format_audit: FormatAudit, most: int) -> Table:
     rows: list[Row] = []
-    listed = [one for place, one in enumerate(format_audit.baselines) if place < most or one.kind == "model"]
+    listed = [one for row, one in enumerate(format_audit.baselines) if row < most or one.kind == "model"]
     for baseline in listed:
         shown, ends = _accuracy(baseline.accuracy)
         span = span_of(
@@ -162,13 +162,13 @@ def _baselines(format_audit: FormatAudit, most: int) -> Table:
 
 def _options(options: OptionAudit, anchor: str) -> list[Block]:
     blocks: list[Block] = []
-    for place, found in enumerate(options.key_positions):
+    for row, found in enumerate(options.key_positions):
         title = f"Where the right option stands, of {found.options}"
-        blocks.append(_histogram(found, option_letters(found.options), title, f"{anchor}-key-{place}"))
-    for place, found in enumerate(options.length_ranks):
+        blocks.append(_histogram(found, option_letters(found.options), title, f"{anchor}-key-{row}"))
+    for row, found in enumerate(options.length_ranks):
         names = ["shortest", *(f"{rank}." for rank in range(2, found.options)), "longest"]
         title = f"Length of the right option among {found.options}, shortest first"
-        blocks.append(_histogram(found, names, title, f"{anchor}-length-{place}"))
+        blocks.append(_histogram(found, names, title, f"{anchor}-length-{row}"))
     blocks.append(
         Prose(
             f"The right option is shorter than every other in {count_of(options.strictly_shortest, 'item')}, and longer "
@@ -206,4 +206,4 @@ def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> F
         f"{title}. {said}",
         tuple((Cell(name), count) for name, count in zip(names, found.counts, strict=True)),
     )
-    return Figure(drawn, caption, Table(caption, columns("Place", ">Items"), rows))
+    return Figure(drawn, caption, Table(caption, columns("Slot", ">Items"), rows))

@@ -47,15 +47,15 @@ def latex(table: Table) -> str:
     \\end{tabular}
     \\end{table}
     """
-    kept = [place for place, column in enumerate(table.columns) if not column.drawn]
+    kept = [index for index, column in enumerate(table.columns) if not column.drawn]
     lines = [
         r"\begin{table}",
         rf"\caption{{{_escaped(table.title or table.caption)}}}",
-        rf"\begin{{tabular}}{{{''.join('r' if table.columns[place].numeric else 'l' for place in kept)}}}",
+        rf"\begin{{tabular}}{{{''.join('r' if table.columns[column].numeric else 'l' for column in kept)}}}",
         r"\toprule",
-        _line([table.columns[place].label for place in kept]),
+        _line([table.columns[index].label for index in kept]),
         r"\midrule",
-        *(_line([row[place] for place in kept]) for row in table.texts),
+        *(_line([row[index] for index in kept]) for row in table.texts),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",

@@ -276,7 +276,7 @@ def _matrix(source: AuditSource, language: str, key: str) -> Figure:
     there = [where for where in every if where in of[0]]
     bands = []
     for dataset in datasets if len(datasets) > 1 else ():
-        inside = [place for place, (name, *_) in enumerate(there) if name == dataset]
+        inside = [index for index, (name, *_) in enumerate(there) if name == dataset]
         if inside:
             bands.append((dataset, inside[0], len(inside)))
     title = f"{spoken_language(language)}: mean correlation by dataset and dimension"

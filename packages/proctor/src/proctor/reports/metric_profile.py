@@ -88,11 +88,11 @@ def _of_metric(source: AuditSource, profile: MetricProfile, language: str, key: 
     blocks: list[Block] = [_curves(own, name, f"{key}-bins")]
     # Scores on dimensions where lower is better have another range, so they get their own axis.
     turned = source.table.lower_is_better
-    for place, part in enumerate(
+    for row, part in enumerate(
         [calibration for calibration in own if (calibration.dimension in turned) == apart] for apart in (False, True)
     ):
         if any(calibration.levels for calibration in part):
-            blocks.append(_boxes(part, name, f"{key}-levels-{place}"))
+            blocks.append(_boxes(part, name, f"{key}-levels-{row}"))
     return blocks
 
 
@@ -289,9 +289,9 @@ def _by_length(profiles: Sequence[MetricProfile], language: str, alone: str, key
         known = [bias for bias in own if bias.residual.value is not None]
         residuals += [bias.residual for bias in known]
         why = "" if known else (own[0].reason if own else "lengths differ too little")
-        places = [float(place) for place in range(len(known))]
+        rows = [float(row) for row in range(len(known))]
         names = [bias.value.replace(" to ", "–") for bias in known]
-        curves.append(Curve(profile.metric, places, [dot_of(bias.residual) for bias in known], names, why))
+        curves.append(Curve(profile.metric, rows, [dot_of(bias.residual) for bias in known], names, why))
     if not residuals:
         return []
     title = f"{spoken_language(language)}: residual of the score by answer length"

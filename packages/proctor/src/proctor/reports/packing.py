@@ -62,10 +62,10 @@ def pack(
 
 def _parts(items: Sequence[str]) -> Iterable[tuple[int, int]]:
     start, room = 0, PLAIN
-    for place, item in enumerate(items):
-        if place > start and len(item) > room:
-            yield start, place
-            start, room = place, PLAIN
+    for row, item in enumerate(items):
+        if row > start and len(item) > room:
+            yield start, row
+            start, room = row, PLAIN
         room -= len(item)
     if items:
         yield start, len(items)

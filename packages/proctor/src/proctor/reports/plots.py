@@ -66,14 +66,14 @@ def draw_intervals(
     step = 0.7 / max(1, len(groups))
     for number, group in enumerate(groups):
         own = [mark for mark in marks if mark.group == group and mark.value is not None]
-        places = [labels.index(mark.label) + (number - (len(groups) - 1) / 2) * step for mark in own]
+        rows = [labels.index(mark.label) + (number - (len(groups) - 1) / 2) * step for mark in own]
         values = [scale.factor * float(mark.value or 0) for mark in own]
         colour, shape = plot_style((numbers or {}).get(group, number))
-        axes.plot(values, places, shape, color=colour, label=group or None)
-        for mark, place in zip(own, places, strict=True):
+        axes.plot(values, rows, shape, color=colour, label=group or None)
+        for mark, row in zip(own, rows, strict=True):
             if mark.low is not None and mark.high is not None:
                 ends = [scale.factor * mark.low, scale.factor * mark.high]
-                axes.plot(ends, [place, place], "-", color=colour, linewidth=1.5)
+                axes.plot(ends, [row, row], "-", color=colour, linewidth=1.5)
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(max(1, len(labels)) - 0.5, -0.5)
     if scale.low is not None and scale.high is not None:

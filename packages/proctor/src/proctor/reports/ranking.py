@@ -72,9 +72,9 @@ def board_tables(board: Board, *, title: str = "") -> list[Table]:
 def _ranked_table(board: Board, title: str) -> Table:
     standings = board.standings
     heads = columns(
-        *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", f">{HEADS['mean']}"),
+        *("System", ">Rank", f">Score ({standings.rule})", ">Won, lost, tied", f">{HEADS['mean']}"),
         *(f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
-        *(f">{HEADS['places']}", f">{HEADS['p_first']}", "Remarks"),
+        *(f">{HEADS['resampled_ranks']}", f">{HEADS['p_first']}", "Remarks"),
     )
     groups = count_of(standings.groups, "group")
     caption = (
@@ -83,7 +83,7 @@ def _ranked_table(board: Board, title: str) -> Table:
         "that of the accuracies in them, beside it the rank by that mean with its simultaneous 95 % confidence interval "
         "from the paired tests. A win rate is the share of bootstrap samples in which a system is best of all systems or, "
         f"of those that share one of the first three places by the rule, best of the tied; {standings.ties} decides. "
-        "The place in 95 % of resamples is the spread of the place over bootstrap samples of the groups, not a "
+        "The rank in 95 % of resamples is the spread of the rank over bootstrap samples of the groups, not a "
         "confidence interval; first in resamples is the share of them in which it is first."
     )
     shown = title or f"{board.title} ({board.items} in {groups})"
@@ -105,14 +105,14 @@ def _ranked_row(run: RankedRun) -> Row:
     low, high = standing.rank_low, standing.rank_high
     return (
         Cell(standing.name),
-        Cell(str(standing.place), strong=True),
+        Cell(str(standing.rank), strong=True),
         signed(standing.score, 0 if float(standing.score).is_integer() else 3),
         "–".join(str(count) for count in wins_of(standing)),
         percent(standing.mean),
         _rank_by_mean(standing.mean_rank, low, high),
         percent(standing.win_rate),
         percent(standing.win_rate_tied),
-        DASH if stability is None else rank_range(stability.place_low, stability.place_high),
+        DASH if stability is None else rank_range(stability.resampled_rank_low, stability.resampled_rank_high),
         DASH if stability is None else percent(stability.chances[0]),
         ", ".join([*notes, *remarks(run.lacking)]),
     )
@@ -135,11 +135,11 @@ def detail_tables(board: Board) -> list[Table]:
         return []
     rule_values = rule_rows([board])
     rules = list(dict.fromkeys(row["rule"] for row in rule_values))
-    cells = {(row["system"], row["rule"]): f"{row['place']} ({_score(row['score'])})" for row in rule_values}
+    cells = {(row["system"], row["rule"]): f"{row['rank']} ({_score(row['score'])})" for row in rule_values}
     names = [run.standing.name for run in board.runs]
     by_rule: list[Row] = [(Cell(name), *(cells[name, rule] for rule in rules)) for name in names]
-    rule_caption = "Place (score) under every rule, ties not broken: how far the rule decides."
-    rule_title = "Place (score) under every rule, ties not broken"
+    rule_caption = "Rank (score) under every rule, ties not broken: how far the rule decides."
+    rule_title = "Rank (score) under every rule, ties not broken"
     by_bucket: list[Row] = []
     for one in board.runs:
         pairs = zip(one.standing.ranks, one.standing.scores, strict=True)
@@ -149,12 +149,12 @@ def detail_tables(board: Board) -> list[Table]:
         (Cell(baseline.name, badge="baseline"), *map(percent, baseline.scores)) for baseline in board.baselines
     ]
     pairs_rows: list[Row] = []
-    for place, one in enumerate(board.runs, start=1):
+    for index, one in enumerate(board.runs, start=1):
         own = one.standing
         counts = [f"{own.ahead[n]}–{own.behind[n]}–{own.tied[n]}" if n in own.ahead else "" for n in names]
-        pairs_rows.append((Cell(own.name), str(place), *counts))
+        pairs_rows.append((Cell(own.name), str(index), *counts))
     title = "Buckets won, lost and tied by the row against the column"
-    numbers = (f">{place}" for place in range(1, len(names) + 1))  # fifty names would not fit
+    numbers = (f">{index}" for index in range(1, len(names) + 1))  # fifty names would not fit
     return [
         Table(rule_caption, columns("System", *(f">{rule}" for rule in rules)), tuple(by_rule), title=rule_title),
         Table(
@@ -253,13 +253,13 @@ def board_notes(board: Board) -> list[str]:
             f"Kendall's tau to the ranking of each sample: mean {number(standings.tau)}, 2.5 % below "
             f"{number(standings.tau_low)}{compared}."
         )
-    first = [one.name for one in standings.systems if one.place == 1]
+    first = [one.name for one in standings.systems if one.rank == 1]
     notes += [*tie_lines(standings.tie_orders, standings.ties), *removal_lines(standings.removals, first)]
     return [*notes, RANK_INTERVAL_LINE] if any(one.rank_low for one in standings.systems) else notes
 
 
 COPIES_LINE = (
-    "Near-copies of a system share its win rate, so they can cost it a place in a tie, also the first one; head to head "
+    "Near-copies of a system share its win rate, so they can cost it a rank in a tie, also the first one; head to head "
     "they take nothing from it."
 )
 
@@ -268,7 +268,7 @@ def tie_lines(orders: Sequence[TieOrder], rule: TieRule) -> list[str]:
     """Where the readings of the tie-break order the tied differently, and what near-copies of a system do to it."""
     lines = []
     for order in orders:
-        where = f"Tied for place {order.place}"
+        where = f"Tied for rank {order.rank}"
         if order.differs:
             both = f"of all systems {_order_text(order.all)}; of the tied systems {_order_text(order.tied)}"
             lines.append(f"{where}, in the order of the win rate {both}. The two differ; --ties {rule} decides.")
@@ -358,7 +358,7 @@ def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
     names = [run.standing.name for run in board.runs]
     figures = []
     if any(run.standing.stability for run in board.runs):
-        figures.append(_stability(_of(analysis, "places", board), board, names))
+        figures.append(_stability(_of(analysis, "rank_chances", board), board, names))
     if len(names) > 1:
         figures.append(_rules(_of(analysis, "rules", board), board, names))
         figures.append(_pairwise_wins(_of(analysis, "pairwise_wins", board), board, names))
@@ -373,26 +373,26 @@ def _of(analysis: Analysis, table: str, board: Board) -> list[Record]:
 def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
     chances = [run.standing.stability.chances if run.standing.stability else () for run in board.runs]
     name = f"places-{board.name}"
-    drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [run.standing.place for run in board.runs])
+    drawn = draw_blobs(name, f"Ranks: {board.title}", names, chances, [run.standing.rank for run in board.runs])
     caption = (
         "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a "
         "blob is the share of samples; a ring is the place above. This is a spread, not a confidence interval: "
         "samples repeat the luck of the data where systems are close."
     )
-    return recorded_figure(name, "Stability of the places", drawn, caption, [row for row in rows if row["chance"] > 0])
+    return recorded_figure(name, "Stability of the ranks", drawn, caption, [row for row in rows if row["chance"] > 0])
 
 
 def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
     rules = list(dict.fromkeys(row["rule"] for row in rows))
-    place = {(row["system"], row["rule"]): row["place"] for row in rows}
-    ranks = [[place[name, rule] for rule in rules] for name in names]
+    rank = {(row["system"], row["rule"]): row["rank"] for row in rows}
+    ranks = [[rank[name, rule] for rule in rules] for name in names]
     caption = (
         "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; "
         "ties are not broken here. Lines that run level do not depend on the rule."
     )
     name = f"rules-{board.name}"
-    drawn = draw_rank_lines(name, f"Places by rule: {board.title}", names, rules, ranks)
-    return recorded_figure(name, "Places under other rules", drawn, caption, rows, units=Units())
+    drawn = draw_rank_lines(name, f"Ranks by rule: {board.title}", names, rules, ranks)
+    return recorded_figure(name, "Ranks under other rules", drawn, caption, rows, units=Units())
 
 
 def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure:

@@ -180,7 +180,7 @@ class Source:
 
     @cached_property
     def _all_keys(self) -> list[Key]:
-        order = {metric.name: place for place, metric in enumerate(self.card.metrics)}
+        order = {metric.name: index for index, metric in enumerate(self.card.metrics)}
         there = {Key(row.metric, row.scorer) for row in self.overall}
         return sorted(there, key=lambda key: (key.metric != self.card.headline, order.get(key.metric, len(order)), key))
 
@@ -397,13 +397,13 @@ class Source:
         """Time, tokens and money of a run."""
         return load_consumption(self._store, run, self.table)
 
-    def answers(self, run: runs.Run, places: range) -> dict[int, Answer]:
+    def answers(self, run: runs.Run, rows: range) -> dict[int, Answer]:
         """A run's answers to the items at these places, by place."""
-        return load_answers(self._store, run, self.table, places)
+        return load_answers(self._store, run, self.table, rows)
 
-    def scores(self, run: runs.Run, places: range) -> dict[int, list[Score]]:
+    def scores(self, run: runs.Run, rows: range) -> dict[int, list[Score]]:
         """A run's scores of the items at these places, by place."""
-        return load_scores(self._store, run, self.table, places)
+        return load_scores(self._store, run, self.table, rows)
 
     def judgements(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""
@@ -511,7 +511,7 @@ class AuditSource:
 
     def ranked(self, language: str) -> list[str]:
         """The metrics' names, best first on a language's main board."""
-        return [place.metric for place in self.main_board(language).metrics]
+        return [row.metric for row in self.main_board(language).metrics]
 
     def audits(self, language: str) -> list[Audit]:
         """The audit of each metric, best first."""

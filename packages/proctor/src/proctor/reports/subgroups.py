@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from proctor.core import Cell, Row, Table, columns, count_of, interval, percent, plain_name, thousands, value
-from proctor.metrics.ordering import place_confusion
+from proctor.metrics.ordering import position_confusion
 from proctor.reports.blocks import Block, Figure, Folded, Section
 from proctor.reports.figures import Axis, ChartSeries, Dot, Matrix, Panel, draw_matrix, draw_rows, value_axis
 from proctor.reports.figures.canvas import SLIM
@@ -61,7 +61,7 @@ def facets_section(source: Source) -> Section | None:
         rows = source.by(facet)
         figures: list[Block] = []
         tables: list[Block] = []
-        for place, key in enumerate(source.keys):
+        for index, key in enumerate(source.keys):
             for condition in source.conditions:
                 of = (key.metric, key.scorer, condition)
                 own = [row for row in rows if (row.metric, row.scorer, row.condition) == of]
@@ -70,7 +70,7 @@ def facets_section(source: Source) -> Section | None:
                     continue  # not split
                 table = _table(source, facet, key, condition, cells)
                 if key in source.leading and condition == source.conditions[0]:
-                    figures.append(_figure(source, facet, key, cells, table, f"facet-{number}-{place}"))
+                    figures.append(_figure(source, facet, key, cells, table, f"facet-{number}-{index}"))
                 else:
                     tables.append(table)
         if figures or tables:
@@ -116,7 +116,7 @@ def _weakest(source: Source) -> str:
 
 def parts_of(source: Source, facet: str, cells: Mapping[tuple[str, str], object]) -> tuple[list[str], list[str]]:
     """The systems and the values of a facet that have cells, in order."""
-    systems, values = ({key[place] for key in cells} for place in (0, 1))
+    systems, values = ({key[row] for key in cells} for row in (0, 1))
     return [name for name in source.systems if name in systems], [
         name for name in source.values(facet) if name in values
     ]
@@ -177,7 +177,7 @@ def orders_section(source: Source) -> Section | None:
     blocks: list[Block | str] = []
     for frames in sorted({order_comparison.frames for run in shown for order_comparison in run.compared.values()}):
         if frames <= _MAX_LABELS:
-            blocks += [f"{frames} to be put in order", *_places(shown, frames)]
+            blocks += [f"{frames} to be put in order", *_rows(shown, frames)]
     scorers = sorted({scorer for run in shown for scorer in run.f1})
     tables = [_rationales(source, [run for run in shown if scorer in run.f1], scorer) for scorer in scorers]
     blocks += ["Rationales and orders", *tables] if tables else []
@@ -190,15 +190,15 @@ def orders_section(source: Source) -> Section | None:
     )
 
 
-def _places(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
+def _rows(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
     tables = {}
     for run in runs:
-        of_size = place_confusion(
+        of_size = position_confusion(
             [order_comparison for order_comparison in run.compared.values() if order_comparison.frames == frames]
         )
         if frames in of_size:
             tables[run.run.system] = of_size[frames]
-    heads = [f"{place}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(place, 'th') }" for place in range(1, frames + 1)]
+    heads = [f"{index}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(index, 'th') }" for index in range(1, frames + 1)]
     shares = [[float(one) for one in np.diagonal(counts) / counts.sum(axis=1)] for counts in tables.values()]
     lines = [*shares, [1 / frames] * frames]
     caption = (
@@ -230,10 +230,10 @@ def _instead(system: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]
         "diagonal it is right. Missing: it stands nowhere in the answer, or there is no order."
     )
     rows: list[Row] = [
-        (f"true {head}", *(Cell(str(int(one)), strong=place == row) for place, one in enumerate(counts[row])))
+        (f"true {head}", *(Cell(str(int(one)), strong=index == row) for index, one in enumerate(counts[row])))
         for row, head in enumerate(heads)
     ]
-    return Table(caption, columns("Place", *(f">predicted {head}" for head in heads), ">Missing"), tuple(rows))
+    return Table(caption, columns("Position", *(f">predicted {head}" for head in heads), ">Missing"), tuple(rows))
 
 
 def _rationales(source: Source, runs: Sequence[OrderedRun], scorer: str) -> Table:

@@ -333,7 +333,7 @@ def audit_sentences(source: AuditSource) -> tuple[str, str]:
 
 
 def _with_correlation(source: AuditSource, language: str) -> list[RankedMetric]:
-    return [place for place in source.main_board(language).metrics if place.mean.value is not None]
+    return [row for row in source.main_board(language).metrics if row.mean.value is not None]
 
 
 def _by_language(source: AuditSource, say: Callable[[AuditSource, str], str]) -> str:

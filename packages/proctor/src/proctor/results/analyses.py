@@ -30,7 +30,7 @@ from proctor.results.performance import (
 from proctor.results.ranking import Board, Contest, Entry, boards_of, ranked_entries
 from proctor.results.ranking_tables import (
     pairwise_win_rows,
-    place_rows,
+    rank_chance_rows,
     ranking_rows,
     rule_rows,
     significance_rows,
@@ -118,7 +118,7 @@ def analyse(
         "groups": group_rows(data),
         "pairs": pair_rows(data),
         "ranking": ranking_rows(boards),
-        "places": place_rows(boards),
+        "rank_chances": rank_chance_rows(boards),
         "rules": rule_rows(boards),
         "pairwise_wins": pairwise_win_rows(boards),
         "significance": significance_rows(boards),
@@ -164,11 +164,11 @@ def _parsed_answers(store: Store, items: ItemTable, entries: Sequence[Entry]) ->
     codes = {}
     for entry in entries:
         codes[entry.name] = np.full(len(items), -1, dtype=np.int64)
-        for text, places in load_values(store, entry.run, items):
+        for text, rows in load_values(store, entry.run, items):
             if text not in numbers:
                 numbers[text] = len(values)
                 values.append(json.loads(text))
-            codes[entry.name][places] = numbers[text]
+            codes[entry.name][rows] = numbers[text]
     return ParsedAnswers(values, codes)
 
 

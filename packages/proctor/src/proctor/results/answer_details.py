@@ -40,12 +40,12 @@ def newest_run(store: Store, benchmark: str) -> str | None:
         return max(connection.scalars(query), default=None)
 
 
-def load_answers(store: Store, run: Run, items: ItemTable, places: range) -> dict[int, Answer]:
+def load_answers(store: Store, run: Run, items: ItemTable, indices: range) -> dict[int, Answer]:
     """The answers of one run to the items at these places of the table, by place."""
     table, names = schema.answers, schema.answers.c.keys()
     found: dict[int, Answer] = {}
     with store.reading() as connection:
-        for numbers in _chunks(items, places):
+        for numbers in _chunks(items, indices):
             query = select(table).where(schema.repetition_of(table, run.id), table.c.item.in_(numbers))
             for values in driver_rows(connection, query):
                 row = dict(zip(names, values, strict=True))
@@ -54,12 +54,12 @@ def load_answers(store: Store, run: Run, items: ItemTable, places: range) -> dic
     return found
 
 
-def load_scores(store: Store, run: Run, items: ItemTable, places: range) -> dict[int, list[Score]]:
+def load_scores(store: Store, run: Run, items: ItemTable, rows: range) -> dict[int, list[Score]]:
     """The scores of one run for the items at these places of the table, by place, in the order of metric and scorer."""
     table, names = schema.scores, ("metric", "value", "scorer", "label", "judgement_key")
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
-        for numbers in _chunks(items, places):
+        for numbers in _chunks(items, rows):
             query = (
                 select(table.c.item, *(table.c[name] for name in names))
                 .where(schema.repetition_of(table, run.id), table.c.item.in_(numbers))
@@ -88,9 +88,9 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     }
 
 
-def _chunks(items: ItemTable, places: range) -> Iterator[Sequence[int]]:
+def _chunks(items: ItemTable, rows: range) -> Iterator[Sequence[int]]:
     """The store's numbers of the items at these places of the table, in parts."""
-    numbers: list[int] = np.flatnonzero((items.row_of >= places.start) & (items.row_of < places.stop)).tolist()
+    numbers: list[int] = np.flatnonzero((items.row_of >= rows.start) & (items.row_of < rows.stop)).tolist()
     return in_parts(numbers)
 
 

@@ -67,7 +67,7 @@ class ItemTable:
     """The items that count, in the benchmark's order. All arrays have one entry per item.
 
     Shared values are coded: `group` indexes `groups`, `format` indexes `formats`, `tags_code` indexes `tags`; `flags` are
-    derived facets such as `guessable`. `number` is an item's number in the store; `row_of` maps it to the place in the
+    derived facets such as `guessable`. `number` is an item's number in the store; `row_of` maps it to the row in the
     table (-1: not in it).
     """
 
@@ -112,19 +112,19 @@ class ItemTable:
 
     def only(self, kept: NDArray[np.bool_]) -> ItemTable:
         """The table of a subset of the items."""
-        places = np.flatnonzero(kept)
-        group, groups = _recoded(self.group[places], self.groups)
+        rows = np.flatnonzero(kept)
+        group, groups = _recoded(self.group[rows], self.groups)
         row_of = np.full_like(self.row_of, -1)
         inside = (self.row_of >= 0) & kept[self.row_of]
         row_of[inside] = (np.cumsum(kept) - 1)[self.row_of[inside]]
         return replace(
             self,
-            number=self.number[places],
+            number=self.number[rows],
             group=group,
             groups=groups,
-            format=self.format[places],
-            tags_code=self.tags_code[places],
-            flags={name: [values[position] for position in places] for name, values in self.flags.items()},
+            format=self.format[rows],
+            tags_code=self.tags_code[rows],
+            flags={name: [values[position] for position in rows] for name, values in self.flags.items()},
             row_of=row_of,
         )
 
@@ -137,16 +137,16 @@ class ItemTable:
         spoken = [tags.get("language") for tags in self.tags]
         return scores & np.array([one in declared.languages for one in spoken], dtype=np.bool_)[self.tags_code]
 
-    def units(self, metric: Metric, places: Ints) -> Ints:
+    def units(self, metric: Metric, rows: Ints) -> Ints:
         """The number of units (`Metric.per`) of each of these items; 1 for a metric without units. Repeating items by it
         gives the mean over units. Raises `InputError` for a tag that is no positive whole number."""
         if not metric.per:
-            return np.ones(len(places), dtype=np.int64)
+            return np.ones(len(rows), dtype=np.int64)
         known = [tags.get(metric.per) for tags in self.tags]
         counts = np.array([one if isinstance(one, int) and one > 0 else 0 for one in known], dtype=np.int64)
-        times = counts[self.tags_code[places]]
+        times = counts[self.tags_code[rows]]
         if np.any(times == 0):
-            position = f"item {self.ids[int(places[np.argmin(times)])]!r}, tag {metric.per!r}"
+            position = f"item {self.ids[int(rows[np.argmin(times)])]!r}, tag {metric.per!r}"
             raise InputError(position, found="no number of them", expected=f"one, for {metric.name}")
         return times
 
@@ -351,7 +351,7 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
             connection, [(table.c.item, usual), (joined, ~usual)], schema.repetition_of(table, run.id)
         )
     rows = np.concatenate([most * 10_000 + STATUS_CODES[Status.ANSWERED.value] * 1000 + 100, others])
-    position, inside = _places(rows // 10_000, items)
+    position, inside = _rows(rows // 10_000, items)
     rows = rows[inside]
     status = np.full(len(items), _ABSENT, dtype=np.int64)
     readable = np.zeros(len(items), dtype=np.bool_)
@@ -393,7 +393,7 @@ def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
             connection, table.c.item, schema.repetition_of(table, run.id) & table.c.model_s.is_not(None)
         )
     found = np.zeros(len(items), dtype=np.bool_)
-    found[_places(numbers, items)[0]] = True
+    found[_rows(numbers, items)[0]] = True
     return found
 
 
@@ -454,7 +454,7 @@ def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: s
         texts = keyed_texts(connection, table.c.item, table.c.label, own)
     found: dict[int, str] = {}
     for label, numbers in texts:
-        found |= dict.fromkeys(_places(numbers, items)[0].tolist(), label)
+        found |= dict.fromkeys(_rows(numbers, items)[0].tolist(), label)
     return found
 
 
@@ -465,17 +465,17 @@ def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Int
     own = schema.repetition_of(table, run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
     with store.reading() as connection:
         texts = keyed_texts(connection, table.c.item, table.c.parsed, own)
-    return [(text, _places(numbers, items)[0]) for text, numbers in texts]
+    return [(text, _rows(numbers, items)[0]) for text, numbers in texts]
 
 
 def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64], items: ItemTable) -> Series:
-    position, inside = _places(numbers, items)
+    position, inside = _rows(numbers, items)
     values = np.full(len(items), np.nan)
     values[position] = scores[inside]
     return Series(metric, scorer, values)
 
 
-def _places(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
+def _rows(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
     """The places of items in the table, and a mask of those that are in it."""
     rows = items.row_of[numbers]
     inside = rows >= 0

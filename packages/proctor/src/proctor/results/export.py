@@ -116,8 +116,8 @@ def _first(card: BenchmarkCard) -> list[Metric]:
     return [card.metric(card.headline), *(metric for metric in card.metrics if metric.name != card.headline)]
 
 
-def _row(run: Run, item: Item, answer: Answer, series: Series, place: int) -> dict[str, Any]:
-    value = float(series.values[place]) if series.scored[place] else None
+def _row(run: Run, item: Item, answer: Answer, series: Series, row: int) -> dict[str, Any]:
+    value = float(series.values[row]) if series.scored[row] else None
     return {
         "item": item.id,
         "group": item.group,
@@ -313,12 +313,12 @@ def _members(scorer: str) -> tuple[str, list[str]]:
     return (several["kind"], several["members"].split(", ")) if several else ("", [scorer])
 
 
-def _letters(place: int) -> str:
+def _letters(row: int) -> str:
     """A, B … Z, AA, AB …"""
     text = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
+    row += 1
+    while row:
+        row, rest = divmod(row - 1, 26)
         text = chr(ord("A") + rest) + text
     return text
 

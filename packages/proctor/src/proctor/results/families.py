@@ -90,13 +90,13 @@ class Families:
         for k, test in enumerate(tests):
             groups.setdefault((test.metric, test.scorer, self._key(test.first, test.second)), []).append(k)
         found: dict[int, Adjusted] = {}
-        for (_, _, key), places in groups.items():
-            own = [tests[k] for k in places]
+        for (_, _, key), rows in groups.items():
+            own = [tests[k] for k in rows]
             family = [*own, *self._others_of(key, own, scores, items)]
             size = sum(test.p is not None for test in family)
             systems = {run.system for test in family for run in (test.first, test.second)}
             label = _label(key[0], size, len(systems)) if size > 1 else ""
-            both = zip(places, holm_known([test.p for test in family])[: len(own)], strict=True)
+            both = zip(rows, holm_known([test.p for test in family])[: len(own)], strict=True)
             found |= {k: Adjusted(p_holm, label, size) for k, p_holm in both}
         return [found[k] for k in range(len(tests))]
 

@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 class LeaderboardRow:
     """One system. `rank` is 1 + the number of significantly better systems (ties share it, and a lower score never has the
     better rank); None where it is unknown (see `leaderboard`) and for `disqualified` systems. `rank_low` to `rank_high`
-    is its simultaneous confidence interval. `place_low` to `place_high` is the spread of its place over samples, and
+    is its simultaneous confidence interval. `resampled_rank_low` to `resampled_rank_high` is the spread of its place over samples, and
     `p_best` the share of samples in which it is first: no confidence interval (see `proctor.stats.Rank`). `missing`
     items were not asked, `failed` ones ended with an infrastructure error, `unresolved` ones have no verdict by the judge,
     `unscored` ones wait for it, `unsupported` ones are not supported by the system; `lacking` ones are all
@@ -50,8 +50,8 @@ class LeaderboardRow:
     rank: int | None
     rank_low: int | None
     rank_high: int | None
-    place_low: int | None
-    place_high: int | None
+    resampled_rank_low: int | None
+    resampled_rank_high: int | None
     p_best: float | None
     value: float | None
     ci_low: float | None
@@ -318,7 +318,7 @@ class _Board:
         ends = ("policy", "if_wrong", "if_excluded")
         counts = ("missing", "failed", "unresolved", "unscored", "unsupported")
         shown = ("value", "ci_low", "ci_high", "n", "groups", *counts, *ends)
-        ranks = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
+        ranks = ("rank", "rank_low", "rank_high", "resampled_rank_low", "resampled_rank_high", "p_best")
         found: dict[str, Any] = {name: getattr(one, name) for name in (*shown, "answered")}
         found |= {name: None if rank is None else getattr(rank, name) for name in ranks}
         return LeaderboardRow(

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, Item, Status, natural
 from proctor.core.formats import FreeTextFormat, RatingsFormat
-from proctor.metrics import MISSING, is_right, item_sums, median_places
+from proctor.metrics import MISSING, is_right, item_sums, median_positions
 from proctor.results.arrays import ItemTable
 from proctor.results.ranking import Entry
 from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, paired_difference
@@ -36,15 +36,15 @@ class ParsedAnswers:
     values: list[JsonValue]
     codes: dict[str, Ints]
 
-    def at(self, system: str, places: Ints) -> list[JsonValue]:
+    def at(self, system: str, ranks: Ints) -> list[JsonValue]:
         """A system's answers at these places; None without a value."""
-        return [None if code < 0 else self.values[code] for code in self.codes[system][places].tolist()]
+        return [None if code < 0 else self.values[code] for code in self.codes[system][ranks].tolist()]
 
-    def most_frequent(self, systems: Sequence[str], places: Ints) -> list[JsonValue]:
+    def most_frequent(self, systems: Sequence[str], ranks: Ints) -> list[JsonValue]:
         """The most frequent answer of the systems at these places (ties: of the first system); None without answers."""
-        codes = np.array([self.codes[system][places] for system in systems])
+        codes = np.array([self.codes[system][ranks] for system in systems])
         times = np.array([np.where(own < 0, 0, (codes == own).sum(axis=0)) for own in codes])
-        chosen = codes[np.argmax(times, axis=0), np.arange(len(places))]
+        chosen = codes[np.argmax(times, axis=0), np.arange(len(ranks))]
         return [None if code < 0 else self.values[code] for code in chosen.tolist()]
 
 
@@ -143,9 +143,9 @@ def score_rows(data: AnalysisData) -> list[AnalysisRow]:
     for entry in data.entries:
         inside = ~_left_out(data, entry)
         for kind, positions in sorted(by_kind.items()):
-            places = np.array(positions)[inside[positions]]
-            items, given = [data.asked[place] for place in places.tolist()], data.answers.at(entry.name, places)
-            groups = data.items.group[places]
+            indices = np.array(positions)[inside[positions]]
+            items, given = [data.asked[index] for index in indices.tolist()], data.answers.at(entry.name, indices)
+            groups = data.items.group[indices]
             rows += [
                 {
                     "system": entry.name,
@@ -220,7 +220,7 @@ def group_rows(data: AnalysisData) -> list[AnalysisRow]:
                 "system": name,
                 "n": count,
                 "value": value,
-                "place": 1 + len(ranked) - bisect_right(ranked, value) if name in contestants else None,
+                "rank": 1 + len(ranked) - bisect_right(ranked, value) if name in contestants else None,
             }
             for name, (count, value) in here.items()
         ]
@@ -265,7 +265,7 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     if kind == "timestamps":
         return _median_times(given)
     if kind in {"intervals", "boxes"}:
-        return median_places(given)
+        return median_positions(given)
     times = Counter(json.dumps(value) for value in given)
     best = max(times.values())
     return next(value for value in given if times[json.dumps(value)] == best)
@@ -341,12 +341,12 @@ def _gain(
 
 def _voted(data: AnalysisData, here: Sequence[int], systems: Sequence[str]) -> Floats:
     """Whether the vote of the systems is right on each of these items."""
-    places = np.asarray(here, dtype=np.int64)
-    voted = data.answers.most_frequent(systems, places)
-    kinds = np.array([data.asked[place].answer.kind for place in here])
+    indices = np.asarray(here, dtype=np.int64)
+    voted = data.answers.most_frequent(systems, indices)
+    kinds = np.array([data.asked[index].answer.kind for index in here])
     counted = np.flatnonzero(np.isin(kinds, list(_OF_NUMBERS | _OF_SEVERAL)))
-    given = [data.answers.at(system, places[counted]) for system in systems]
+    given = [data.answers.at(system, indices[counted]) for system in systems]
     for row, *values in zip(counted.tolist(), *given, strict=True):
         voted[row] = vote(data.asked[here[row]], values)
-    right = [value is not None and is_right(data.asked[place], value) for place, value in zip(here, voted, strict=True)]
+    right = [value is not None and is_right(data.asked[index], value) for index, value in zip(here, voted, strict=True)]
     return np.array(right, dtype=np.float64)

@@ -59,11 +59,11 @@ class MetricSums(FrozenModel):
 
     def sums(self, systems: Sequence[str]) -> GroupSums:
         """The sums of these systems, in this order."""
-        places = [self.systems.index(system) for system in systems]
-        square = np.ix_(places, places)
+        rows = [self.systems.index(system) for system in systems]
+        square = np.ix_(rows, rows)
         return GroupSums(
             np.array(self.counts, dtype=np.float64),
-            np.array(self.totals, dtype=np.float64).reshape(len(self.counts), len(self.systems))[:, places],
+            np.array(self.totals, dtype=np.float64).reshape(len(self.counts), len(self.systems))[:, rows],
             np.array(self.products, dtype=np.float64)[square],
             np.array(self.above, dtype=np.int64)[square],
             np.array(self.below, dtype=np.int64)[square],
@@ -104,14 +104,14 @@ def group_sums(
 def _metric_sums(name: tuple[str, str, str], runs: Mapping[str, RunScores], items: ItemTable) -> MetricSums | None:
     metric: Metric = next(iter(runs.values())).metric
     scorable = np.logical_or.reduce([run.scorable for run in runs.values()])
-    places = np.flatnonzero(scorable)
-    values = {system: one.values(FailedPolicy.WRONG)[places] for system, one in sorted(runs.items())}
+    indices = np.flatnonzero(scorable)
+    values = {system: one.values(FailedPolicy.WRONG)[indices] for system, one in sorted(runs.items())}
     whole = [system for system, row in values.items() if not np.isnan(row).any()]
-    if not whole or not len(places):
+    if not whole or not len(indices):
         return None
-    units = items.units(metric, places)
+    units = items.units(metric, indices)
     matrix = np.stack([np.repeat(values[system], units) for system in whole])
-    sums = GroupSums.of(matrix, np.repeat(items.group[places], units), (metric.low, metric.high))
+    sums = GroupSums.of(matrix, np.repeat(items.group[indices], units), (metric.low, metric.high))
     return MetricSums(
         condition=name[0],
         metric=name[1],

@@ -15,7 +15,7 @@ from proctor.results.arrays import ItemTable, facets_meant, load_items, load_tim
 from proctor.results.lacking import Lacking
 from proctor.results.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs import BASELINES, CODE, BenchmarkCard, Ruling, Run, Store, chosen_runs
-from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
+from proctor.stats import BucketRankReadings, Correction, RankingPlan, Standing, Standings, rank_buckets
 
 DEFAULT_BASELINES = ("random", "majority")
 """The baselines if none is named, as far as the store has them under `text-only`."""
@@ -212,7 +212,7 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class UnrankedRun:
-    """A run without a rank, since lacking items may change a place, or the system does not support some questions: its mean
+    """A run without a rank, since lacking items may change a rank, or the system does not support some questions: its mean
     if lacking items are wrong (`low`) and if they are left out (`high`); unsupported ones are left out of both."""
 
     name: str
@@ -236,7 +236,7 @@ class RankedScores:
 class Board:
     """One leaderboard, best first. `left_out` questions have no scorer, `unbucketed` ones lack a tag of the buckets or have
     two values of it: neither counts. `alpha` and `correction` are those of the tests; `judge` is the scorer of the
-    answers that code can't compare, the same for all systems, or "code". All places are the same under `policies`. If
+    answers that code can't compare, the same for all systems, or "code". All ranks are the same under `policies`. If
     `timed`, answers without a latency are late. `disqualified` systems have a run under the condition and no rank."""
 
     name: str
@@ -281,7 +281,7 @@ def rank_runs(
 
     Buckets are all combinations of the values of the tags `by` (none named: the benchmark's). Lacking items count by the
     policy and do not affect other systems' scores. Unless the policy is `wrong`, an incomplete run is ranked only if its
-    lacking items can't change any place. Raises `InputError` for an unknown system, baseline or tag, and where nothing
+    lacking items can't change any rank. Raises `InputError` for an unknown system, baseline or tag, and where nothing
     can be ranked.
     """
     card = store.card(benchmark)
@@ -361,7 +361,7 @@ class _Maker:
         )
 
     def _settled(self, entries: list[Entry], here: Mask) -> tuple[list[Entry], list[Entry]]:
-        """The systems that can be ranked, since lacking items can't change any place, and the others: among these are those
+        """The systems that can be ranked, since lacking items can't change any rank, and the others: among these are those
         without any score, and those with answers that wait for the judge."""
         wrong = self.policies == (FailedPolicy.WRONG,)
         unranked = [entry for entry in entries if not entry.rankable(here, counting_lacking=wrong)]
@@ -371,28 +371,28 @@ class _Maker:
         if wrong or not open_ones:
             return ranked, unranked
         rows = _Rows(ranked, inside)
-        places = PlaceReadings(rows.right, self.group[inside], self.codes[inside], len(self.buckets), self.plan)
-        while open_ones and (out := self._unsettled(places, rows, [entry.name for entry in ranked], open_ones)):
+        ranks = BucketRankReadings(rows.right, self.group[inside], self.codes[inside], len(self.buckets), self.plan)
+        while open_ones and (out := self._unsettled(ranks, rows, [entry.name for entry in ranked], open_ones)):
             unranked += [entry for entry in ranked if entry.name in out]
             ranked = [entry for entry in ranked if entry.name not in out]
             open_ones = open_ones - out
         return ranked, unranked
 
     @staticmethod
-    def _unsettled(places: PlaceReadings, rows: _Rows, names: list[str], open_ones: set[str]) -> set[str]:
+    def _unsettled(indices: BucketRankReadings, rows: _Rows, names: list[str], open_ones: set[str]) -> set[str]:
         """The open systems whose place differs between the readings of lacking items (left out; wrong or right in all runs,
         or in one alone); all of them if only other systems' places differ."""
         in_order = [name for name in names if name in open_ones]
         left_out, *others = (rows.of(names, fill) for fill in ({}, *readings(in_order, ACCURACY)))
-        expected = places.of(left_out, left_out)
+        expected = indices.of(left_out, left_out)
         moved: set[str] = set()
         changed = False
         for reading in others:
             if moved == open_ones:
                 break
             asked = [row for name, row in zip(names, reading, strict=True) if name in open_ones - moved]
-            found = places.of(reading, asked if moved else reading)
-            different = {names[k] for k, place in enumerate(found) if place != expected[k]}
+            found = indices.of(reading, asked if moved else reading)
+            different = {names[k] for k, index in enumerate(found) if index != expected[k]}
             changed = changed or bool(different)
             moved |= different & (open_ones - moved)
         return moved or (open_ones if changed else set())
@@ -423,19 +423,19 @@ class _Rows:
     """The possible scores of every system on some items: with lacking items left out, wrong, or right."""
 
     def __init__(self, entries: Sequence[Entry], inside: NDArray[np.int64]) -> None:
-        self._places: dict[tuple[str, float | None], int] = {}
+        self._ranks: dict[tuple[str, float | None], int] = {}
         right: list[NDArray[np.float64]] = []
         for entry in entries:
             lacks = bool(np.any(entry.scored.lacking[inside]))
             for value in (None, ACCURACY.low, ACCURACY.high) if lacks else (None,):
-                self._places[entry.name, value] = len(right)
+                self._ranks[entry.name, value] = len(right)
                 filled = entry.filled(np.nan if value is None else value)
                 right.append(filled[inside])
         self.right = np.array(right)
 
     def of(self, names: Sequence[str], fill: Mapping[str, float]) -> list[int]:
         """The rows of these systems with these values for lacking items; without a value they are left out."""
-        return [self._places[name, fill.get(name)] for name in names]
+        return [self._ranks[name, fill.get(name)] for name in names]
 
 
 def _scores(right: NDArray[np.float64], bucket: NDArray[np.int64], n_buckets: int) -> tuple[float | None, ...]:

@@ -24,37 +24,48 @@ from proctor.stats import (
     Standing,
     bucket_columns,
     bucket_mean_interval,
+    competition_ranks,
     holm_known,
     mean_over_buckets,
     paired_difference,
-    places,
     sums_difference,
 )
 
 TOO_FEW = "too few groups"
 """The verdict if no p could be significant, whatever the answers."""
 
-_PLACES = (
-    *("board", "system", "place", "score", "mean", "win_rate", "win_rate_tied", "head_to_head", "place_low"),
-    *("place_high", "place_sd", "won", "lost", "tied", "baseline", "below_line", "tau", "rank_by_mean", "rank_low"),
+_POSITIONS = (
+    *("board", "system", "rank", "score", "mean", "win_rate", "win_rate_tied", "head_to_head", "resampled_rank_low"),
+    *(
+        "resampled_rank_high",
+        "resampled_rank_sd",
+        "won",
+        "lost",
+        "tied",
+        "baseline",
+        "below_line",
+        "tau",
+        "rank_by_mean",
+        "rank_low",
+    ),
     *("rank_high", "first_without"),
 )
 
 
 def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """One row per system and board: its place with the spread and standard deviation over samples, the score of the rule,
+    """One row per system and board: its rank with the spread and standard deviation over samples, the score of the rule,
     the mean over the buckets with its rank and the rank's confidence interval, and its pairs won, lost and tied. A
     baseline has only its mean."""
     rows = []
     for board in boards:
         moved = {run.standing.name: run.standing.stability for run in board.runs}
         for row in board_rows(board):
-            if row["place"] is None and not row["baseline"]:
+            if row["rank"] is None and not row["baseline"]:
                 continue
             spread = moved.get(row["system"])
-            more = {"place_sd": place_sd(spread.chances) if spread else None}
+            more = {"resampled_rank_sd": resampled_rank_sd(spread.chances) if spread else None}
             more["tau"] = None if row["baseline"] else board.standings.tau
-            rows.append({name: (row | more)[name] for name in _PLACES})
+            rows.append({name: (row | more)[name] for name in _POSITIONS})
     return rows
 
 
@@ -64,25 +75,25 @@ def wins_of(standing: Standing) -> tuple[int, int, int]:
     return sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads), leads.count(0)
 
 
-def place_sd(chances: Sequence[float]) -> float:
+def resampled_rank_sd(chances: Sequence[float]) -> float:
     """The standard deviation of a place, from the share of samples with each place from 1 on.
 
-    >>> place_sd((0.5, 0.5))
+    >>> resampled_rank_sd((0.5, 0.5))
     0.5
     """
-    place = np.arange(1, len(chances) + 1)
-    mean = np.average(place, weights=chances)
-    return float(np.sqrt(np.average((place - mean) ** 2, weights=chances)))
+    rank = np.arange(1, len(chances) + 1)
+    mean = np.average(rank, weights=chances)
+    return float(np.sqrt(np.average((rank - mean) ** 2, weights=chances)))
 
 
-def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
+def rank_chance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """The chance of every place in long form, for a blob plot."""
     return [
-        {"board": board.name, "system": run.standing.name, "place": place, "chance": chance}
+        {"board": board.name, "system": run.standing.name, "rank": row, "chance": chance}
         for board in boards
         for run in board.runs
         if run.standing.stability is not None
-        for place, chance in enumerate(run.standing.stability.chances, start=1)
+        for row, chance in enumerate(run.standing.stability.chances, start=1)
     ]
 
 
@@ -98,8 +109,8 @@ def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
             means = np.array([system.mean or 0.0 for system in systems])
             scores = RANK_RULES[rule](ranks) if rule in RANK_RULES else means
             rows += [
-                {"board": board.name, "system": one.name, "rule": rule, "score": float(score), "place": int(place)}
-                for one, score, place in zip(systems, scores, places(scores), strict=True)
+                {"board": board.name, "system": one.name, "rule": rule, "score": float(score), "rank": int(board_rank)}
+                for one, score, board_rank in zip(systems, scores, competition_ranks(scores), strict=True)
             ]
     return rows
 
@@ -145,8 +156,8 @@ def pairwise_win_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
             "tied": one.standing.tied[name],
         }
         for board in boards
-        for place, one in enumerate(board.runs)
-        for name in [other.standing.name for other in board.runs[place + 1 :]]
+        for row, one in enumerate(board.runs)
+        for name in [other.standing.name for other in board.runs[row + 1 :]]
     ]
 
 
@@ -239,10 +250,10 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
     """One flat row per system: `mean` is the pre-evaluation score with its rank and the rank's confidence interval, `won`,
-    `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the place over samples.
+    `lost` and `tied` are pairwise wins, losses and ties, `resampled_rank_low` to `resampled_rank_high` the spread of the place over samples.
     `win_rate` is over all systems, `win_rate_tied` and `head_to_head` are among those that share a place by the rule;
     `first_without` names who is first if the system is left out (joined by "; " where several share the first place).
-    Baselines and unranked runs have no place; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
+    Baselines and unranked runs have no rank; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
     rows = []
     first = {removal.name: "; ".join(removal.first) for removal in board.standings.removals}
     for run in board.runs:
@@ -252,7 +263,11 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
         row |= {"rank_by_mean": standing.mean_rank, "below_line": run.below, "advances": run.advances}
         row |= {"first_without": first.get(standing.name)}
         if spread is not None:
-            row |= {"place_low": spread.place_low, "place_high": spread.place_high, "p_first": spread.chances[0]}
+            row |= {
+                "resampled_rank_low": spread.resampled_rank_low,
+                "resampled_rank_high": spread.resampled_rank_high,
+                "p_first": spread.chances[0],
+            }
         rows.append(row)
     rows += [
         _flat(board, unranked_run.name, unranked_run.lacking)
@@ -264,11 +279,20 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
 
 
 _OF_STANDING = (
-    *("place", "score", "mean", "rank_low", "rank_high", "win_rate", "win_rate_tied", "head_to_head", "tie_broken"),
+    *("rank", "score", "mean", "rank_low", "rank_high", "win_rate", "win_rate_tied", "head_to_head", "tie_broken"),
 )
 _COLUMNS = (
-    *("board", "place", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
-    *("win_rate", "win_rate_tied", "head_to_head", "tie_broken", "first_without", "place_low", "place_high", "p_first"),
+    *("board", "rank", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
+    *(
+        "win_rate",
+        "win_rate_tied",
+        "head_to_head",
+        "tie_broken",
+        "first_without",
+        "resampled_rank_low",
+        "resampled_rank_high",
+        "p_first",
+    ),
     *("baseline", "below_line", "advances", "mean_if_wrong", "mean_if_excluded"),
 )
 
@@ -315,7 +339,7 @@ def board_json(board: Board) -> dict[str, Any]:
         "tau": standings.tau,
         "tau_low": standings.tau_low,
         "tau_if_equal": standings.tau_equal,
-        "rules": [{name: row[name] for name in ("rule", "system", "place", "score")} for row in rule_rows([board])],
+        "rules": [{name: row[name] for name in ("rule", "system", "rank", "score")} for row in rule_rows([board])],
         "systems": [row | more for row, more in zip(board_rows(board), details, strict=True)],
         "p_values": {name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)},
     }
@@ -416,7 +440,7 @@ def choose_run(store: Store, benchmark: str, contest: Contest, plan: RankingPlan
     runs = {run.system: run for run in store.runs(benchmark) if run.condition == contest.condition}
     standings = [run.standing for run in board.runs]
     first, second = standings[0], standings[1]
-    by = "mean" if first.score > second.score else "win rate" if first.place < second.place else "name"
+    by = "mean" if first.score > second.score else "win rate" if first.rank < second.rank else "name"
     return ModelChoice(
         benchmark=benchmark,
         fingerprint=store.fingerprint(benchmark),

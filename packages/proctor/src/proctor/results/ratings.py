@@ -59,8 +59,8 @@ def compared(
     kept = _kept(given, own, rated, allow_missing=allow_missing)
     for name in own:
         if not own[name].keys() & kept:
-            place = f"judges {', '.join((name, *raters))}"
-            raise InputError(store.shown, place, found="no answer that both scored", expected="some")
+            location = f"judges {', '.join((name, *raters))}"
+            raise InputError(store.shown, location, found="no answer that both scored", expected="some")
     ratings = tuple(rating for name in raters for rating in given.ratings(name, scores[name], kept))
     order, lower = given.order()
     return RatingsTable(ratings, order, lower), [
@@ -114,8 +114,8 @@ def _scores_beside(
     if not scorers:
         scores = {name: own for name, own in scores.items() if own.keys() & rated}
     if not scores:
-        place = f"scorers of {benchmark}"
-        raise InputError(store.shown, place, found="none but the raters", expected="proctor score first")
+        location = f"scorers of {benchmark}"
+        raise InputError(store.shown, location, found="none but the raters", expected="proctor score first")
     return scores
 
 
@@ -235,8 +235,8 @@ class _Given:
 
 def no_ratings(store: Store, benchmark: str, more: str = "") -> InputError:
     """The error of a benchmark that nobody has rated, with what to do; `more` is another way."""
-    name, place = shell_word(benchmark), store_word(store.shown)
-    how = f"Import them: proctor import {name} RATINGS.csv --store {place}"
+    name, location = shell_word(benchmark), store_word(store.shown)
+    how = f"Import them: proctor import {name} RATINGS.csv --store {location}"
     tables = "Or compare two tables: proctor audit --scores SCORES.csv --ratings RATINGS.csv"
     return InputError(f"{store.shown} has no ratings of {benchmark} by people. {how}. {tables}.{more}")
 

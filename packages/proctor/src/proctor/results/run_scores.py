@@ -155,17 +155,17 @@ class RunScores:
         metric = next(iter(runs.values())).metric
         where = np.flatnonzero(common)
         where = np.repeat(where, items.units(metric, where))
-        place: dict[tuple[str, float], int] = {}
+        row: dict[tuple[str, float], int] = {}
         rows: list[NDArray[np.float64]] = []
         for name, one in runs.items():
             for value in (metric.low, metric.high):
-                if (name, metric.low) not in place or np.any(one.lacking[where]):
+                if (name, metric.low) not in row or np.any(one.lacking[where]):
                     rows.append(one.filled(value).scores[where])
-                place[name, value] = len(rows) - 1
+                row[name, value] = len(rows) - 1
         known = stats.RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
-            return dict(zip(reading, known.of([place[item] for item in reading.items()]), strict=True))
+            return dict(zip(reading, known.of([row[item] for item in reading.items()]), strict=True))
 
         return ranks
 

@@ -68,21 +68,21 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place_order(store: Store, order: Order, parcels: Iterable[str], runs: Iterable[tuple[Run, int]]) -> None:
+def put_order(store: Store, order: Order, parcels: Iterable[str], runs: Iterable[tuple[Run, int]]) -> None:
     """Stores an order for these runs (each with its number of answers) and the texts that it names. It replaces a former
     order of the same run."""
     body = order.model_dump_json()
     texts = {text_hash(text): text for text in (body, *parcels)}
     kept, table = store.upsert(schema.parcels), schema.orders
-    placed = store.upsert(table)
-    new = {"parcel": placed.excluded.parcel, "answers": placed.excluded.answers}
+    located = store.upsert(table)
+    new = {"parcel": located.excluded.parcel, "answers": located.excluded.answers}
     rows = [{"run": run.id, "parcel": text_hash(body), "answers": count} for run, count in runs]
     with store.writing() as connection:
         connection.execute(
             kept.on_conflict_do_nothing(index_elements=["sha256"]),
             [{"sha256": key, "body": text} for key, text in texts.items()],
         )
-        connection.execute(placed.on_conflict_do_update(index_elements=["run"], set_=new), rows)
+        connection.execute(located.on_conflict_do_update(index_elements=["run"], set_=new), rows)
 
 
 def open_orders(store: Store) -> list[OpenOrder]:
@@ -237,13 +237,13 @@ class ItemClaims(Lease):
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written in this transaction: those whose claim this worker still has. The claim
         ends; the other items belong to another worker by now."""
-        table, places = schema.claims, dict[tuple[int, bool], list[tuple[int, int]]]()
+        table, indices = schema.claims, dict[tuple[int, bool], list[tuple[int, int]]]()
         keys = [(self._store.item_numbers(run.benchmark)[one.item_id], one.repetition) for run, one in answers]
         for (run, answer), key in zip(answers, keys, strict=True):
-            places.setdefault((run.id, answer.status is Status.FAILED), []).append(key)
+            indices.setdefault((run.id, answer.status is Status.FAILED), []).append(key)
         rest = {"worker": RESTING, "until": clock(connection) + _REST_S}
         mine = set[tuple[int, int, int]]()
-        for (run_id, failed), some in places.items():
+        for (run_id, failed), some in indices.items():
             for part in in_parts(sorted(some)):
                 claimed = tuple_(table.c.item, table.c.repetition).in_(part)
                 own = (table.c.run == run_id, claimed, ITEMS.of(self.worker))

@@ -128,11 +128,11 @@ class Journal:
     def _settle(self, batch: Sequence[_Entry], outcome: Exception | list[bool], taken: float) -> None:
         self._under_way -= 1
         self._free_at = self._loop.time() + min(_REST * taken, _MOST_REST_S)
-        for place, entry in enumerate(batch):
+        for row, entry in enumerate(batch):
             if entry.done.done():  # cancelled
                 continue
             if isinstance(outcome, list):
-                entry.done.set_result(outcome[place])
+                entry.done.set_result(outcome[row])
             else:
                 entry.done.set_exception(outcome)
         self._plan()

@@ -154,7 +154,7 @@ _FAILED = Status.FAILED.value
 
 Row = dict[str, Any]
 
-RunPlace = tuple[str, str, str]
+RunLocation = tuple[str, str, str]
 """Benchmark, system and condition."""
 
 ScoreKey = tuple[AnswerKey, str, str]
@@ -320,7 +320,7 @@ class _Merge:
         return rows
 
     def _run(
-        self, name: RunPlace, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
+        self, name: RunLocation, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
     ) -> list[MergedRows]:
         result = MergedRows(*name, SETTINGS)
         first = max(
@@ -357,7 +357,7 @@ class _Merge:
 class _RunMerge:
     """One run of the target (by number), and the runs of the same name and settings in the sources."""
 
-    name: RunPlace
+    name: RunLocation
     into: _Side
     number: int
     parts: Sequence[tuple[_Side, int]]

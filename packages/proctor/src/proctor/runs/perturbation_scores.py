@@ -214,8 +214,8 @@ async def _scored(
     given: dict[int, dict[str, float]] = {}
     missing: dict[int, str] = {}
 
-    def keep(place: int, scores: Sequence[Score]) -> None:
-        one = id(batch[place])
+    def keep(row: int, scores: Sequence[Score]) -> None:
+        one = id(batch[row])
         given[one] = _values(scores, better)
         if any(score.metric == UNRESOLVED.name and score.value for score in scores):
             missing[one] = tally.last_reason or "no majority"

@@ -146,14 +146,14 @@ def join(
     items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
     asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), []
     for run in runs:
-        place, condition = f"run of {run.system} under {run.condition}", CONDITIONS.get(run.condition)
+        location, condition = f"run of {run.system} under {run.condition}", CONDITIONS.get(run.condition)
         if run.system not in by_name:
-            raise InputError(store.shown, place, found=f"an order for {', '.join(by_name)}", expected="one for it")
+            raise InputError(store.shown, location, found=f"an order for {', '.join(by_name)}", expected="one for it")
         system = by_name[run.system]
         mine = asking.settings(system, run.condition)
         if not same_run(run.settings, mine):
             found = f"other settings here ({changed_settings(run.settings, mine)})"
-            raise InputError(store.shown, place, found=found, expected="the run's own")
+            raise InputError(store.shown, location, found=found, expected="the run's own")
         job = asking.job(system, run.condition, asking.supported(system))
         borrowed = whole if condition.borrows else ()
         jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)

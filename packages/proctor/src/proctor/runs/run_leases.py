@@ -49,10 +49,10 @@ class RunLostError(InputError):
 
 @dataclass(frozen=True)
 class Process:
-    """A process. `place` says where its `pid` has a meaning: the boot of a machine and a PID namespace, "" where it can't
+    """A process. `location` says where its `pid` has a meaning: the boot of a machine and a PID namespace, "" where it can't
     be known. `started` (kernel ticks) tells it from a later process with the same number."""
 
-    place: str
+    location: str
     pid: int
     started: str
     host: str
@@ -61,13 +61,13 @@ class Process:
 def this_process() -> Process:
     """The process that asks."""
     pid = os.getpid()
-    return Process(_place(pid), pid, _status(pid)[1], socket.gethostname())
+    return Process(_location(pid), pid, _status(pid)[1], socket.gethostname())
 
 
 def state_of(process: Process) -> Literal["gone", "running", "unknown"]:
     """What can be said of a process from here. A stopped one, or one of another machine or container, is "unknown"."""
     here = this_process()
-    if not here.place or process.place != here.place:
+    if not here.location or process.location != here.location:
         return "unknown"
     if not Path("/proc").is_dir():
         return "unknown" if _exists(process.pid) else "gone"
@@ -77,7 +77,7 @@ def state_of(process: Process) -> Literal["gone", "running", "unknown"]:
     return "unknown" if state in {"T", "t"} else "running"
 
 
-def _place(pid: int) -> str:
+def _location(pid: int) -> str:
     proc = Path("/proc")
     if not proc.is_dir():  # no Linux, so no PID namespaces either
         return f"{socket.gethostname()}/{uuid.getnode():x}"
@@ -119,15 +119,15 @@ def owner() -> Iterator[str]:
     token, here = secrets.token_hex(16), this_process()
     _tokens.add(token)
     try:
-        yield f"{token} {here.place or '-'} {here.pid} {here.started or '-'} {here.host}"
+        yield f"{token} {here.location or '-'} {here.pid} {here.started or '-'} {here.host}"
     finally:
         _tokens.discard(token)
 
 
 def _read(owner: str) -> tuple[str, Process]:
     """The token and the process of an owner, as `owner` writes them."""
-    token, place, pid, started, host = owner.split(" ", 4)
-    return token, Process(place.removeprefix("-"), int(pid), started.removeprefix("-"), host)
+    token, location, pid, started, host = owner.split(" ", 4)
+    return token, Process(location.removeprefix("-"), int(pid), started.removeprefix("-"), host)
 
 
 def at_work(row: RowMapping, now: float) -> bool:
@@ -136,7 +136,7 @@ def at_work(row: RowMapping, now: float) -> bool:
         return False
     token, process = _read(row["owner"])
     here = this_process()
-    if process == here and (here.place or token in _tokens):
+    if process == here and (here.location or token in _tokens):
         return token in _tokens
     state = state_of(process)
     return state == "running" or (state == "unknown" and holds_at(row["owned_until"], now))
@@ -188,8 +188,8 @@ def refuse_owned(
 
 
 def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
-    place = f"run of {row['system']} under {row['condition']}"
-    return RunTakenError(shown, place, found=found, expected="one process a run: wait for it, or stop it")
+    location = f"run of {row['system']} under {row['condition']}"
+    return RunTakenError(shown, location, found=found, expected="one process a run: wait for it, or stop it")
 
 
 class RunLease(Lease):
@@ -255,5 +255,5 @@ class RunLease(Lease):
         if gone is not None and self.lost is None:
             found = "that another process took it over while this one gave no sign of life"
             expected = "one process a run: answers on disk stay, and that process asks the others"
-            place = f"run of {gone.system} under {gone.condition}"
-            self.lost = RunLostError(self._store.shown, place, found=found, expected=expected)
+            location = f"run of {gone.system} under {gone.condition}"
+            self.lost = RunLostError(self._store.shown, location, found=found, expected=expected)

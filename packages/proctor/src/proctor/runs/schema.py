@@ -374,17 +374,19 @@ def write_card(connection: sa.Connection, benchmark: int, card: BenchmarkCard) -
     connection.execute(sa.update(table).where(table.c.id == benchmark).values(values))
 
 
-def check_text(place: str, text: str) -> None:
+def check_text(location: str, text: str) -> None:
     """Raises `InputError` for a name that SQLite or PostgreSQL can't store."""
     if found := core.unfit(text):
-        raise core.InputError(place, found=f"{found} in {core.kept_text(text)!r}", expected="a name that can be kept")
+        raise core.InputError(
+            location, found=f"{found} in {core.kept_text(text)!r}", expected="a name that can be kept"
+        )
 
 
-def check_name(place: str, name: str) -> None:
+def check_name(location: str, name: str) -> None:
     """As `check_text`, for the name of a system or a condition, which must have a visible character."""
-    check_text(place, name)
+    check_text(location, name)
     if not any(unicodedata.category(one)[0] not in "CZ" for one in name):
-        raise core.InputError(place, found=repr(name[:80]), expected="a name that can be seen")
+        raise core.InputError(location, found=repr(name[:80]), expected="a name that can be seen")
 
 
 def check_given_name(name: str) -> None:
@@ -403,14 +405,14 @@ def check_texts(benchmark: core.Benchmark) -> None:
     if twice:
         raise core.InputError(benchmark.name, found=f"ids twice: {', '.join(twice[:3])}", expected="each id once")
     for item in benchmark.items:
-        place = f"item {core.kept_text(item.id)!r}"
+        location = f"item {core.kept_text(item.id)!r}"
         for field, text in (("id", item.id), ("group", item.group), *(("tags", name) for name in item.tags)):
-            check_text(f"{place}, field {field!r}", text)
+            check_text(f"{location}, field {field!r}", text)
         try:
             item.model_dump_json()
         except ValueError as error:
             raise core.InputError(
-                place, found="half a character (a lone surrogate)", expected="text that can be kept"
+                location, found="half a character (a lone surrogate)", expected="text that can be kept"
             ) from error
 
 

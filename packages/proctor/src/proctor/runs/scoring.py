@@ -167,8 +167,8 @@ async def judge_all(
     work = work[: limits.most]
     done: list[tuple[Run, core.Score]] = []
 
-    def keep(place: int, scores: Sequence[core.Score]) -> None:
-        done.extend((work[place][0], score) for score in scores)
+    def keep(row: int, scores: Sequence[core.Score]) -> None:
+        done.extend((work[row][0], score) for score in scores)
         if len(done) >= _WRITE_EVERY:
             _flush(store, done, scorer)
         on_change(tally)
@@ -196,7 +196,7 @@ async def judge_each(
 
     async def worker() -> None:
         nonlocal in_a_row
-        for place, (item, answer, open_before) in left:
+        for row, (item, answer, open_before) in left:
             if stop.is_set():
                 return
             try:
@@ -208,7 +208,7 @@ async def judge_each(
             in_a_row = in_a_row + 1 if broken else 0
             if in_a_row >= limits.give_up_after:
                 stop.set()
-            keep(place, scores)
+            keep(row, scores)
 
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -392,11 +392,11 @@ def _refuse_others(
     for score in recorded.scores:
         value = rated.get((score.item_id, score.metric, score.scorer), score.value)
         if value != score.value:
-            place = (
+            location = (
                 f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"
             )
             expected = f"{value:g}, as {store.shown} has it already, or another --store"
-            raise core.InputError(place, found=f"{score.value:g}", expected=expected)
+            raise core.InputError(location, found=f"{score.value:g}", expected=expected)
 
 
 def _free(name: str, taken: set[str]) -> str:

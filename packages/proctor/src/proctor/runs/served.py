@@ -97,7 +97,7 @@ def other_model(settings: Mapping[str, Any]) -> str:
     return re.sub(r"^(?:[/\\~.]|[A-Za-z]:[/\\]).*[/\\]", "", other)
 
 
-def refuse_another(place: str, settings: Mapping[str, Any], name: str) -> None:
+def refuse_another(location: str, settings: Mapping[str, Any], name: str) -> None:
     """Raises `ConfigurationError` if a model answers a run that another one has answered: a run is one system.
 
     Snapshots of the model that was asked for may alternate, as providers roll them out. So may the models of a router that
@@ -112,7 +112,7 @@ def refuse_another(place: str, settings: Mapping[str, Any], name: str) -> None:
     ):
         return
     raise ConfigurationError(
-        f"{place}: asked {asked}, answered by {' and '.join(known)} so far and now by {name}: a run is one system. "
+        f"{location}: asked {asked}, answered by {' and '.join(known)} so far and now by {name}: a run is one system. "
         "Load the model again that answered before, or give the run another name (--name)"
     )
 

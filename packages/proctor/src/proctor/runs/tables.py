@@ -95,8 +95,8 @@ class StoredTables:
         former = bool(found and _DIGITS.fullmatch(found) and 0 < int(found) < self.version)
         program = f"Proctor {stored[MADE_BY][:20]}, which made it" if MADE_BY in stored else "the Proctor that made it"
         way = f"{self.again}, or open it with {program}" if former else "update Proctor to open it"
-        place = shown or connection.engine.url.render_as_string(hide_password=True)
-        raise InputError(place, found=f"{self.what} of {shown_version}", expected=f"version {self.version}: {way}")
+        location = shown or connection.engine.url.render_as_string(hide_password=True)
+        raise InputError(location, found=f"{self.what} of {shown_version}", expected=f"version {self.version}: {way}")
 
 
 def _triggers(connection: sa.Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:

@@ -73,23 +73,25 @@ def load(
 def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
     reader = with_columns(reader, origin.columns)
     package = origin_of(reader)
-    place = f"{origin.data} (read by {package})" if package else str(origin.data)
+    location = f"{origin.data} (read by {package})" if package else str(origin.data)
 
     def loading() -> object:
         try:
             return reader.load(origin.data, media, seed=seed)
         except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
-            raise refusal(place, "", error) from error
+            raise refusal(location, "", error) from error
 
     loaded = BENCHMARKS.make(reader.name, loading)
     if not isinstance(loaded, Benchmark):
         raise InputError(reader.name, found=f"{type(loaded).__name__} from load", expected="a Benchmark")
     if package and loaded.read_by != reader.name:
-        raise InputError(place, found=f"a benchmark called {loaded.name!r}", expected=f"{reader.name!r}, as its reader")
-    return admitted(replace(loaded, origin=origin), place, reader.rubric_judge)
+        raise InputError(
+            location, found=f"a benchmark called {loaded.name!r}", expected=f"{reader.name!r}, as its reader"
+        )
+    return admitted(replace(loaded, origin=origin), location, reader.rubric_judge)
 
 
-def admitted(benchmark: Benchmark, place: str = "", judge: str | None = None) -> Benchmark:
+def admitted(benchmark: Benchmark, location: str = "", judge: str | None = None) -> Benchmark:
     """The benchmark, if it declares nothing that does not exist (see `admit_benchmark`)."""
     from proctor.judges import JUDGES
     from proctor.media import CONDITIONS
@@ -98,7 +100,7 @@ def admitted(benchmark: Benchmark, place: str = "", judge: str | None = None) ->
     metrics = [metric.name for scorer in code_scorers() for metric in scorer.metrics]
     metrics += [*OVER_ITEMS.names(), *SCORERS.names()]
     offered = Offered(CONDITIONS.names(), JUDGES.names(), metrics)
-    admit_benchmark(benchmark, place or f"the benchmark {benchmark.name!r}", offered, judge)
+    admit_benchmark(benchmark, location or f"the benchmark {benchmark.name!r}", offered, judge)
     return benchmark
 
 
@@ -151,7 +153,7 @@ def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
 
 def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
     """Raises `InputError` if media are missing that the conditions show, with a note on how to get them."""
-    from proctor.media import CONDITIONS, shown_place
+    from proctor.media import CONDITIONS, shown_location
 
     if not any(CONDITIONS.get(condition).sees for condition in conditions):
         return
@@ -161,7 +163,7 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
     needed = {medium.source for item in items for medium in item.media}
     some = f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}"
     error = InputError(
-        "--media" if library.root is None else shown_place(library.root),
+        "--media" if library.root is None else shown_location(library.root),
         found=f"{len(needed) - len(missing)} of {count_of(len(needed), 'media file')}, missing {some}",
         expected=f"all of them, or --condition {BLIND}",
     )
@@ -171,17 +173,17 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
     raise error
 
 
-def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path | None:
+def media_at(location: str | Path | None, cache: str | Path | None = None) -> Path | None:
     """The folder of media at a path, or at the URL of a folder in object storage, whose files are fetched into the
     cache when they are needed. None for None. Raises `InputError` for a URL with credentials or a query."""
     from proctor.media import cache_folder, media_folder
 
-    return None if place is None else media_folder(place, cache_folder(cache))
+    return None if location is None else media_folder(location, cache_folder(cache))
 
 
-def _still_there(place: str) -> bool:
+def _still_there(location: str) -> bool:
     """Whether a remembered folder of media can be used again."""
-    return "://" in place or Path(place).is_dir()
+    return "://" in location or Path(location).is_dir()
 
 
 def recalled(
@@ -259,9 +261,9 @@ def remember(store: Store, benchmark: Benchmark) -> None:
         kept |= {"track": origin.track} if origin.track else {}
         kept |= {"columns": json.dumps(origin.columns)} if origin.columns else {}
     if benchmark.media_root is not None:
-        from proctor.media import place_of
+        from proctor.media import location_of
 
-        kept["media"] = place_of(benchmark.media_root)
+        kept["media"] = location_of(benchmark.media_root)
     if kept != card.folders:
         store.change_card(benchmark.name, lambda card: card.model_copy(update={"folders": kept}))
 

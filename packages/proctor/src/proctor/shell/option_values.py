@@ -122,12 +122,12 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
-def names_in(place: str) -> Callable[[], list[str]]:
+def names_in(location: str) -> Callable[[], list[str]]:
     """The names of a registry or table, given as "module:NAME", for completion. The module is imported when a shell
     asks for the names, not before."""
 
     def names() -> list[str]:
-        module, _, name = place.partition(":")
+        module, _, name = location.partition(":")
         found: Any = getattr(import_module(module), name)
         return found.names() if isinstance(found, Registry) else list(found)
 

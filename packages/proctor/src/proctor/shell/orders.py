@@ -49,10 +49,10 @@ def order_of(arranged: Arranged) -> Order | None:
     )
 
 
-def place(arranged: Arranged, store: Store, planned: Plan) -> None:
+def store_order(arranged: Arranged, store: Store, planned: Plan) -> None:
     """Store the order for workers, with prompts and the hashes of media, if workers can join the runs."""
     from proctor.media import CONDITIONS
-    from proctor.runs import place_order, text_hash
+    from proctor.runs import put_order, text_hash
     from proctor.systems import ModelSystem
 
     order = order_of(arranged)
@@ -71,4 +71,4 @@ def place(arranged: Arranged, store: Store, planned: Plan) -> None:
     order = order.model_copy(
         update={"media": text_hash(texts[-1]) if seen else "", "left_out": tuple(sorted(left_out))}
     )
-    place_order(store, order, texts, [(job.run, job.answers) for job in planned.jobs])
+    put_order(store, order, texts, [(job.run, job.answers) for job in planned.jobs])

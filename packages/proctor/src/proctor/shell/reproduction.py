@@ -302,11 +302,11 @@ def verify(
         published = PUBLISHED_FIGURES.of(name)
         if published is None:
             raise InputError("benchmark", found=repr(name), expected="one with published figures")
-        place = _folder_of(root, published.files)
-        if place is None:
+        row = _folder_of(root, published.files)
+        if row is None:
             missing.append(name)
         else:
-            figures += [(name, one) for one in wait_for(partial(published.verify, place))]
+            figures += [(name, one) for one in wait_for(partial(published.verify, row))]
         if on_change is not None:
             on_change(number, len(chosen))
     return VerificationTable(tuple(figures), tuple(missing))
@@ -314,8 +314,8 @@ def verify(
 
 def _folder_of(root: Path, needed: Sequence[str]) -> Path | None:
     """The folder, or its first subfolder, that has all needed files; None if there is none."""
-    places = [root, *sorted(path for path in root.iterdir() if path.is_dir())]
-    return next((place for place in places if all((place / name).exists() for name in needed)), None)
+    locations = [root, *sorted(path for path in root.iterdir() if path.is_dir())]
+    return next((location for location in locations if all((location / name).exists() for name in needed)), None)
 
 
 def _files(name: str) -> str:

@@ -236,8 +236,8 @@ def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     scorer = RationaleScorer(load_bertscore(checked(SimilarityChoice, **given["options"]).settings()))
     items = [item for item in where.store.items(where.benchmark) if scorer.applies(item)]
     if not items:
-        place = f"benchmark {where.benchmark}"
-        raise InputError(where.store.shown, place, found="no reference with a rationale", expected="some")
+        location = f"benchmark {where.benchmark}"
+        raise InputError(where.store.shown, location, found="no reference with a rationale", expected="some")
     runs, notes = _with_rationales(where.store, _runs(where, baselines=True))
     for run in runs:
         answers = where.store.answers(run)

@@ -174,37 +174,38 @@ def name_in(store: Store, benchmark: str) -> str:
         return benchmark
     path = benchmark_path(benchmark)
     data = {name: store.card(name).folders.get("data") for name in store.benchmark_names()}
-    if path is not None and (same := [name for name, place in data.items() if place and Path(place) == path.resolve()]):
+    if path is not None and (
+        same := [name for name, location in data.items() if location and Path(location) == path.resolve()]
+    ):
         return same[0]
-    known = {name: _places(place) for name, place in data.items()}
+    known = {name: _locations(location) for name, location in data.items()}
     if path is None:
         called = [
-            name for name, places in known.items() if benchmark in {word for one in places for word in _words(one)}
+            name
+            for name, locations in known.items()
+            if benchmark in {word for one in locations for word in _words(one)}
         ]
         return called[0] if len(called) == 1 and benchmark not in BENCHMARKS.names() else benchmark
     whole = path.resolve()
-    found = next((name for name, places in known.items() if whole in places), None)
+    found = next((name for name, locations in known.items() if whole in locations), None)
     if found is None:
         expected = f"questions of which it has answers ({', '.join(known) or 'none'})"
         raise InputError(store.shown, found=str(path), expected=expected)
     return found
 
 
-def _places(data: str | None) -> list[Path]:
+def _locations(data: str | None) -> list[Path]:
     """The place that questions were read from, and their files."""
     if data is None:
         return []
-    place = Path(data)
+    row = Path(data)
     with suppress(ProctorError, OSError):  # they are gone, or can't be read any more
-        return [
-            place,
-            *(file.resolve() for file in core.reader_of_paths().question_files(place) if file.suffix != ".yaml"),
-        ]
-    return [place]
+        return [row, *(file.resolve() for file in core.reader_of_paths().question_files(row) if file.suffix != ".yaml")]
+    return [row]
 
 
-def _words(place: Path) -> tuple[str, str]:
-    return place.name, place.stem
+def _words(location: Path) -> tuple[str, str]:
+    return location.name, location.stem
 
 
 def existing_store(store: Store | str | Path | None) -> Store | None:

@@ -37,11 +37,11 @@ class ModelAccess:
         `UsageError` for any other number of servers."""
         given: list[str] = listed(self._options["base_url"])
         more = given[1:] if len(models) == 1 else []
-        places = [given[0]] if more else self._each("base_url", len(models))
+        positions = [given[0]] if more else self._each("base_url", len(models))
         prices = self._each("price", len(models))
         return [
-            one if not isinstance(one, str) else self._spec(one, place, price).served_by(more)
-            for one, place, price in zip(models, places, prices, strict=True)
+            one if not isinstance(one, str) else self._spec(one, position, price).served_by(more)
+            for one, position, price in zip(models, positions, prices, strict=True)
         ]
 
     def _each(self, option: Literal["base_url", "price"], count: int) -> list[str | None]:
@@ -191,9 +191,9 @@ def _method(given: SystemLike, clients: Sequence[ModelClient], options: RunOptio
 
 def _refuse_wording(options: RunOptions) -> None:
     """Raises `InputError` for options that say how a plain model is asked."""
-    for place, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
+    for location, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
         if given:
-            raise InputError(f"--{place.removeprefix('--')} {given} is for models without a method. Leave it out.")
+            raise InputError(f"--{location.removeprefix('--')} {given} is for models without a method. Leave it out.")
 
 
 def _of_models(

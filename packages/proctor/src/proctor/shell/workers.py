@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.runs import OpenOrder, Order, Run, Store, Tally
 
-_PLACES = ("store", "slurm", "ray")
+_POSITIONS = ("store", "slurm", "ray")
 
 _POLL_S = 10.0  # between looks for runs that are new
 
@@ -217,8 +217,8 @@ def _asked(order: "Order", given: WorkOptions) -> dict[str, Any]:
         read = _options_model().model_validate(order.options)
     except ValidationError as error:
         problem = first_problem(error)
-        place = f"order of {order.benchmark}, {problem.field}"
-        raise InputError(place, found=problem.found, expected=problem.expected) from None
+        location = f"order of {order.benchmark}, {problem.field}"
+        raise InputError(location, found=problem.found, expected=problem.expected) from None
     own = {name: getattr(read, name) for name in order.options}
     servers = listed(own.get("base_url"))
     if servers and given["base_url"]:
@@ -288,10 +288,10 @@ class _Held:
         return self._found[source]
 
 
-def check_place(place: str, address: str) -> None:
+def check_location(location: str, address: str) -> None:
     """Raises `UsageError` for an unknown place of workers."""
-    if place not in _PLACES or (address and place != "ray"):
-        found = f"{place}:{address}" if address else place
+    if location not in _POSITIONS or (address and location != "ray"):
+        found = f"{location}:{address}" if address else location
         raise UsageError(f"--on {found!r} is unknown: choose store, slurm, ray or ray:ADDRESS.")
 
 
@@ -309,14 +309,14 @@ def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
 
 def worker_options(prepared: PreparedRun) -> dict[str, Any]:
     """The options for workers of this run, on machines with the same folders."""
-    from proctor.media import place_of
+    from proctor.media import location_of
 
     given, folder = prepared.arranged.options, prepared.arranged.library.root
     store = str(given["store"] or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE)
     return {
         "store": store if "://" in store else str(Path(store).resolve()),
-        "media": None if folder is None else place_of(folder),
-        "cache": None if given["cache"] is None else place_of(given["cache"]),
+        "media": None if folder is None else location_of(folder),
+        "cache": None if given["cache"] is None else location_of(given["cache"]),
         "base_url": given["base_url"],
         "concurrency": given["concurrency"],
     }

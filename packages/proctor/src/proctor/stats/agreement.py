@@ -111,10 +111,10 @@ def _pairs(item: Ints) -> tuple[Ints, Ints]:
     """The indices of all pairs of ratings of the same item."""
     order = np.argsort(item, kind="stable")
     first, second = [], []
-    for places in np.split(order, np.flatnonzero(np.diff(item[order])) + 1):
-        row, column = np.triu_indices(len(places), 1)
-        first.append(places[row])
-        second.append(places[column])
+    for positions in np.split(order, np.flatnonzero(np.diff(item[order])) + 1):
+        row, column = np.triu_indices(len(positions), 1)
+        first.append(positions[row])
+        second.append(positions[column])
     return np.concatenate(first).astype(np.int64), np.concatenate(second).astype(np.int64)
 
 
@@ -137,10 +137,10 @@ def cohen_kappa(
     >>> cohen_kappa("yyyynn", "yyynny", "yn", list("aabbcc"), Resampling(draws=50)).value
     0.25
     """
-    place = {level: number for number, level in enumerate(levels)}
+    position = {level: number for number, level in enumerate(levels)}
     cross_table(a_labels, b_labels, levels)  # validates the labels
-    k = len(place)
-    cells = np.array([place[a] * k + place[b] for a, b in zip(a_labels, b_labels, strict=True)], dtype=np.int64)
+    k = len(position)
+    cells = np.array([position[a] * k + position[b] for a, b in zip(a_labels, b_labels, strict=True)], dtype=np.int64)
 
     def kappa(sums: Floats) -> Floats:
         tables = sums.reshape(len(sums), k, k)
@@ -267,17 +267,17 @@ def _label_counts(
     labels: Sequence[Hashable], levels: Sequence[Hashable], items: Sequence[Hashable], groups: Sequence[Hashable]
 ) -> tuple[Floats, Ints]:
     """The number of ratings per item (row) and level (column), and the group of each item."""
-    place = _positions(levels)
+    position = _positions(levels)
     item, group = group_codes(items, len(labels)), group_codes(groups, len(labels))
     n = int(item.max(initial=-1)) + 1
-    counts, code = np.zeros((n, len(place))), np.full(n, -1, dtype=np.int64)
+    counts, code = np.zeros((n, len(position))), np.full(n, -1, dtype=np.int64)
     for number, label in enumerate(labels):
         row = item[number]
         if code[row] not in (-1, group[number]):
             found = f"a second group, {str(groups[number])!r}"
             raise InputError(f"item {items[number]}", found=found, expected="one group")
         code[row] = group[number]
-        counts[row, _position(label, place, f"label of rating {number}")] += 1
+        counts[row, _position(label, position, f"label of rating {number}")] += 1
     return counts, code
 
 
@@ -315,8 +315,8 @@ def _positions(levels: Sequence[Hashable]) -> dict[Hashable, int]:
     return position
 
 
-def _position(label: Hashable, positions: dict[Hashable, int], place: str) -> int:
+def _position(label: Hashable, positions: dict[Hashable, int], location: str) -> int:
     if label not in positions:
         expected = "one of " + ", ".join(str(level) for level in positions)
-        raise InputError(place, found=repr(label), expected=expected)
+        raise InputError(location, found=repr(label), expected=expected)
     return positions[label]

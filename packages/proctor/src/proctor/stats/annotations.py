@@ -19,7 +19,7 @@ Extents = Sequence[Sequence[float]]
 
 Entry = TypeVar("Entry")
 
-MOST_PLACED = 500
+MOST_LOCATED = 500
 """The maximum number of boxes of one annotator in one frame."""
 
 FEWEST_DIFFERENCES = 20
@@ -59,8 +59,8 @@ def box_agreement(
     if not 0 < least <= 1:
         raise InputError("least", found=str(least), expected="an overlap above 0, up to 1")
     for annotator in (first, second):
-        for place, boxes in enumerate(annotator):
-            _check_extents(boxes, place)
+        for position, boxes in enumerate(annotator):
+            _check_extents(boxes, position)
     entries = _entries(first, second)
     pairs = [matching(a, b, least - _SLACK) for a, b in entries]
     return _f1(pairs, [len(a) + len(b) for a, b in entries], groups, plan)
@@ -106,15 +106,15 @@ def _f1(pairs: Sequence[int], of: Sequence[int], groups: Groups, plan: Resamplin
     return sums_interval(columns, code, Share((1, 0), (-1, 1), f1=True), plan=plan.within(0, 1))
 
 
-def _check_extents(boxes: Extents, place: int) -> None:
-    if len(boxes) > MOST_PLACED:
-        raise InputError(f"entry {place}", found=f"{len(boxes)} boxes", expected=f"at most {MOST_PLACED}")
+def _check_extents(boxes: Extents, position: int) -> None:
+    if len(boxes) > MOST_LOCATED:
+        raise InputError(f"entry {position}", found=f"{len(boxes)} boxes", expected=f"at most {MOST_LOCATED}")
     for box in boxes:
-        ends = finite(box, f"entry {place}, end")
+        ends = finite(box, f"entry {position}, end")
         low, high = np.split(ends, [len(ends) // 2])
         if len(low) != len(high) or not len(low) or (low > high).any():
             expected = "lower ends, then upper ends that are not below them"
-            raise InputError(f"entry {place}", found=str(list(box)), expected=expected)
+            raise InputError(f"entry {position}", found=str(list(box)), expected=expected)
 
 
 def times_paired(first: Sequence[float], second: Sequence[float], tolerance: float) -> int:

@@ -377,13 +377,13 @@ def sums_intervals(
     moved = np.concatenate([thin, _outcomes_unseen(totals, trials, plan)])
     unseen = statistics(moved) if len(moved) else np.zeros((0, len(values)))
     result = []
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         if value is None:
             result.append(Estimate(None, None, None, len(table), n_groups))
             continue
-        low, high = _ends(drawn[:, place], without[:, place], value, plan)
+        low, high = _ends(drawn[:, position], without[:, position], value, plan)
         if low is not None and high is not None and plan.method == "bca":
-            reached = _reached(unseen[:, place], len(thin), value, n_groups, plan)
+            reached = _reached(unseen[:, position], len(thin), value, n_groups, plan)
             low, high = min(low, *reached, value), max(high, *reached, value)
         result.append(Estimate(value, low, high, len(table), n_groups))
     return result

@@ -92,11 +92,11 @@ def bradley_terry(
         lengths = f"{len(first)}, {len(second)} and {len(outcome)}"
         raise InputError("comparisons", found=lengths, expected="two systems and points each")
     code = group_codes(groups, len(outcome))
-    for place, pair in enumerate(zip(first, second, strict=True)):
+    for position, pair in enumerate(zip(first, second, strict=True)):
         if pair[0] == pair[1]:
-            raise InputError(f"comparison {place}", found=f"{pair[0]!r} twice", expected="two systems")
-        if outcome[place] not in (0, 0.5, 1):
-            raise InputError(f"point {place}", found=f"{outcome[place]:g}", expected="1, 0.5 or 0")
+            raise InputError(f"comparison {position}", found=f"{pair[0]!r} twice", expected="two systems")
+        if outcome[position] not in (0, 0.5, 1):
+            raise InputError(f"point {position}", found=f"{outcome[position]:g}", expected="1, 0.5 or 0")
     names = sorted({*first, *second})
     if not names:
         return PreferenceModel((), {}, None, ("no comparisons",))
@@ -118,8 +118,8 @@ class _Counts:
 
     @classmethod
     def of(cls, first: Sequence[str], second: Sequence[str], points: Floats, names: Sequence[str]) -> _Counts:
-        place, k = {name: number for number, name in enumerate(names)}, len(names)
-        a, b = (np.array([place[name] for name in side], dtype=np.int64) for side in (first, second))
+        position, k = {name: number for number, name in enumerate(names)}, len(names)
+        a, b = (np.array([position[name] for name in side], dtype=np.int64) for side in (first, second))
         low, high, tied = np.minimum(a, b), np.maximum(a, b), points == 0.5
         swap = np.where(tied, a > b, points == 0)
         outcome = np.where(tied, k * k, 0) + np.where(swap, b * k + a, a * k + b)
@@ -268,15 +268,15 @@ def _model(names: Sequence[str], counts: _Counts, estimates: Sequence[Estimate])
     inside = part[:, None] == part
     bounded = _bounded(wins[0] * inside, ties[0] * inside)
     shared = np.bincount(part, minlength=k)[part] > 1
-    number = {int(first): place for place, first in enumerate(dict.fromkeys(part.tolist()))}
+    number = {int(first): position for position, first in enumerate(dict.fromkeys(part.tolist()))}
     systems = [
         PreferredSystem(
             name=name,
-            strength=float(fit.strength[0, place]) if shared[place] and bounded else None,
-            part=number[int(part[place])],
-            points=estimates[place],
+            strength=float(fit.strength[0, position]) if shared[position] and bounded else None,
+            part=number[int(part[position])],
+            points=estimates[position],
         )
-        for place, name in enumerate(names)
+        for position, name in enumerate(names)
     ]
     pairs = list(permutations(names, 2))
     return PreferenceModel(

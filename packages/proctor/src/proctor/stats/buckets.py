@@ -286,10 +286,10 @@ def _summed(
 
 def _paired(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]) -> Floats:
     known = there.astype(np.float64)
-    placed = np.argsort(cell, kind="stable")
-    starts = np.flatnonzero(np.diff(cell[placed], prepend=-1))
+    positioned = np.argsort(cell, kind="stable")
+    starts = np.flatnonzero(np.diff(cell[positioned], prepend=-1))
     paired = np.zeros((shape[0] * shape[1], len(values), len(values)))
-    for items in np.split(placed, starts[1:]):
+    for items in np.split(positioned, starts[1:]):
         if len(items):
             sums = values[:, items] @ known[:, items].T  # a's values on the items that b has too
             paired[cell[items[0]]] = np.round(sums - sums.T, 9)

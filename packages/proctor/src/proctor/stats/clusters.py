@@ -133,7 +133,7 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
     total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
     squares = np.add.reduceat(values**2, starts) if len(starts) else np.zeros(0)
     contents = np.add.reduceat(_hashed(values), starts) if len(starts) else starts.astype(np.uint64)
-    sums, own = _placed(key[starts], count, total, squares, contents, n_slices)
+    sums, own = _positioned(key[starts], count, total, squares, contents, n_slices)
     of_item = np.repeat(np.arange(len(starts)), count.astype(np.int64))
     return Items(values, own[of_item], (key[starts] % n_slices)[of_item], sums)
 
@@ -151,7 +151,7 @@ def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sum
     wrong_hash, right_hash = _hashed(np.array([0.0, 1.0]))
     contents = (count - right).astype(np.uint64) * wrong_hash + right.astype(np.uint64) * right_hash
     total = right.astype(np.float64)
-    return _placed(cell, count.astype(np.float64), total, total, contents, n_slices)[0]
+    return _positioned(cell, count.astype(np.float64), total, total, contents, n_slices)[0]
 
 
 def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[Floats, Ints]:
@@ -168,22 +168,22 @@ def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[F
     return values, groups * n_slices + slices
 
 
-def _placed(
+def _positioned(
     cell: Ints, count: Floats, total: Floats, squares: Floats, contents: NDArray[np.uint64], n_slices: int
 ) -> tuple[Sums, Ints]:
     """The sums of cells (ascending) in canonical order, and the position of each cell's group in its slice. The
     arguments are, per cell, the number of values, and the sums of values, of squares and of hashes."""
     slice_ = cell % n_slices
-    placed = np.lexsort((contents, cell_hash(np.zeros_like(slice_), count, total), slice_))
-    in_order = slice_[placed]
+    positioned = np.lexsort((contents, cell_hash(np.zeros_like(slice_), count, total), slice_))
+    in_order = slice_[positioned]
     own = np.empty(len(cell), dtype=np.int64)
-    own[placed] = np.arange(len(cell)) - np.searchsorted(in_order, in_order)
+    own[positioned] = np.arange(len(cell)) - np.searchsorted(in_order, in_order)
     sums = Sums(
-        group=own[placed],
+        group=own[positioned],
         slice_=in_order,
-        count=count[placed],
-        total=total[placed],
-        squares=summed(in_order, squares[placed], n_slices),
+        count=count[positioned],
+        total=total[positioned],
+        squares=summed(in_order, squares[positioned], n_slices),
         n_slices=n_slices,
     )
     return sums, own
@@ -211,8 +211,8 @@ def ordered_sums(cell: Ints, values: Floats, n_cells: int) -> Floats:
     """
     if (values == np.rint(values)).all() and np.abs(values).sum() < _EXACT:
         return summed(cell, values, n_cells)
-    placed = np.lexsort((values, cell))
-    return summed(cell[placed], values[placed], n_cells)
+    positioned = np.lexsort((values, cell))
+    return summed(cell[positioned], values[positioned], n_cells)
 
 
 def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:

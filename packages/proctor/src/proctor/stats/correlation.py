@@ -284,7 +284,7 @@ class Resamples:
         for label, content in zip(groups, contents or [""] * len(groups), strict=True):
             texts[label].append(content)
         self.labels = sorted(texts, key=lambda label: sorted(texts[label])) if contents else list(texts)
-        self._place = {label: number for number, label in enumerate(self.labels)}
+        self._position = {label: number for number, label in enumerate(self.labels)}
         self._unit, self.n_units = group_units(len(self.labels), self.plan.seed)
         rows = [np.ones((1, self.n_units))]
         if drawing and self.n_units:
@@ -294,7 +294,7 @@ class Resamples:
 
     def units(self, groups: Sequence[str]) -> Ints:
         """The resampling unit of each item: its group, or a bundle of groups (`group_units`)."""
-        position = np.fromiter((self._place[label] for label in groups), np.int64, count=len(groups))
+        position = np.fromiter((self._position[label] for label in groups), np.int64, count=len(groups))
         return self._unit[position]
 
     def correlation(self, kind: Kind, a: Values, b: Values, groups: Sequence[str]) -> Sampled:

@@ -52,11 +52,12 @@ class LabelVotes:
         >>> LabelVotes(["a", "a"], ["r1", "r2"], [0, 1], ["", ""], ["v", "v"]).without("r1").labels
         [1]
         """
-        kept = [place for place, annotator in enumerate(self.annotators) if annotator not in annotators]
+        kept = [position for position, annotator in enumerate(self.annotators) if annotator not in annotators]
         items, others, labels, strata = (
-            [column[place] for place in kept] for column in (self.items, self.annotators, self.labels, self.strata)
+            [column[position] for position in kept]
+            for column in (self.items, self.annotators, self.labels, self.strata)
         )
-        return LabelVotes(items, others, labels, strata, [self.groups[place] for place in kept])
+        return LabelVotes(items, others, labels, strata, [self.groups[position] for position in kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +176,14 @@ def _tabulated(votes: LabelVotes, levels: Sequence[Hashable], smoothing: float) 
         raise InputError("votes", found="none", expected="one or more")
     if not 0 <= smoothing < np.inf:
         raise InputError("smoothing", found=f"{smoothing:g}", expected="0 or more")
-    place = {level: number for number, level in enumerate(levels)}
-    if len(place) != len(levels) or len(place) < 2:
+    position = {level: number for number, level in enumerate(levels)}
+    if len(position) != len(levels) or len(position) < 2:
         raise InputError("levels", found=str(list(levels)), expected="two or more, each once")
-    wrong = next((k for k, label in enumerate(votes.labels) if label not in place), None)
+    wrong = next((k for k, label in enumerate(votes.labels) if label not in position), None)
     if wrong is not None:
         expected = "one of " + ", ".join(map(str, levels))
         raise InputError(f"label of vote {wrong}", found=repr(votes.labels[wrong]), expected=expected)
-    label = np.array([place[label] for label in votes.labels])
+    label = np.array([position[label] for label in votes.labels])
     item, annotator = group_codes(votes.items, n), group_codes(votes.annotators, n)
     stratum, group = group_codes(votes.strata, n), group_codes(votes.groups, n)
     own = np.zeros((int(item.max()) + 1, 2), dtype=np.int64)
@@ -328,9 +329,9 @@ def copying(
     []
     """
     first: dict[Hashable, dict[Hashable, int]] = {}
-    place = {level: number for number, level in enumerate(levels)}
+    position = {level: number for number, level in enumerate(levels)}
     for item, annotator, label in zip(votes.items, votes.annotators, votes.labels, strict=True):
-        first.setdefault(annotator, {}).setdefault(item, place[label])
+        first.setdefault(annotator, {}).setdefault(item, position[label])
     group = dict(zip(votes.items, votes.groups, strict=True))
     pairs = []
     for a, b in combinations(first, 2):
@@ -340,14 +341,14 @@ def copying(
             continue
         rest = dawid_skene(votes.without(a, b), levels, plan=None)
         known = dict(zip(rest.items, rest.posterior, strict=True))
-        kept = [place for place, item in enumerate(shared) if item in known]
+        kept = [position for position, item in enumerate(shared) if item in known]
         if len(kept) < _MIN_SHARED:
             continue
-        posterior = np.array([known[shared[place]] for place in kept])
-        labels = [np.eye(len(levels))[[first[who][shared[place]] for place in kept]] for who in (a, b)]
+        posterior = np.array([known[shared[position]] for position in kept])
+        labels = [np.eye(len(levels))[[first[who][shared[position]] for position in kept]] for who in (a, b)]
         a_confusion, b_confusion = (_shares(posterior.T @ own + 0.5) for own in labels)
         expected = posterior @ (a_confusion * b_confusion).sum(axis=1)
-        groups = [group[shared[place]] for place in kept]
+        groups = [group[shared[position]] for position in kept]
         beyond = mean_interval(same[kept] - expected, groups, plan.within(-1, 1))
         if beyond.ci_low is not None and beyond.ci_low > BEYOND:
             pairs.append((a, b, beyond))

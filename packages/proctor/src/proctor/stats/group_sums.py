@@ -69,9 +69,9 @@ class GroupSums:
         estimates = []
         for number, total in enumerate(self.totals.T):
             order = np.argsort(cell_hash(np.zeros(len(total), dtype=np.int64), self.counts, total), kind="stable")
-            places = np.arange(len(total))
+            positions = np.arange(len(total))
             squares = self.products[[number], number]
-            sums = Sums(places, np.zeros_like(places), self.counts[order], total[order], squares, 1)
+            sums = Sums(positions, np.zeros_like(positions), self.counts[order], total[order], squares, 1)
             estimates += estimates_of_sums(sums, plan)
         return estimates
 

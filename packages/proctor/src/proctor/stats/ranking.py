@@ -28,7 +28,7 @@ class Rank:
 
     `rank` is 1 + the number of significantly better systems, but not better than that of a system with a better mean.
     `rank_low` to `rank_high` is the simultaneous confidence interval of its rank by the true mean (`rank_intervals`);
-    it contains `rank`. `place_low` to `place_high` are quantiles of its place over bootstrap samples, and `p_best` is
+    it contains `rank`. `resampled_rank_low` to `resampled_rank_high` are quantiles of its rank over bootstrap samples, and `p_best` is
     the share of samples in which its mean is best. These are not confidence statements, since bootstrap samples repeat
     the random error of the data. All but `rank` are None without items or with fewer than two groups.
 
@@ -42,8 +42,8 @@ class Rank:
     rank_low: int | None
     rank_high: int | None
     p_best: float | None
-    place_low: int | None = None
-    place_high: int | None = None
+    resampled_rank_low: int | None = None
+    resampled_rank_high: int | None = None
 
 
 def rank_systems(
@@ -60,7 +60,7 @@ def rank_systems(
     A system is significantly better than another if its mean is better and the paired clustered test (`sign_flip`),
     adjusted by Holm over all pairs, gives p ≤ `alpha`. Ranks follow the means (`ordered_ranks`). With fewer than two
     groups all systems share rank 1. The confidence intervals of the ranks come from the same tests. In each bootstrap
-    sample the place is 1 + the number of better means; `place_low` and `place_high` are its quantiles at the plan's
+    sample the place is 1 + the number of better means; `resampled_rank_low` and `resampled_rank_high` are its quantiles at the plan's
     `level`. A sample with k equal best means counts 1/k in `p_best` of each.
 
     Raises `InputError` with the system's name for a value that is not finite (missing values must be resolved before),
@@ -184,10 +184,10 @@ def _ranked(
         result = [Rank(names[k], estimate, ranks[k], None, None, None) for k, estimate in enumerate(values)]
     else:
         lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))
-        places = _places(np.nan_to_num(sign * drawn, nan=-np.inf), plan)
+        sample_ranks = _resampled_ranks(np.nan_to_num(sign * drawn, nan=-np.inf), plan)
         result = [
             Rank(names[k], estimate, ranks[k], lows[k], highs[k], p_best, low, high)
-            for k, (estimate, (low, high, p_best)) in enumerate(zip(values, places, strict=True))
+            for k, (estimate, (low, high, p_best)) in enumerate(zip(values, sample_ranks, strict=True))
         ]
     return sorted(result, key=lambda rank: (-sign * (rank.estimate.value or 0.0), rank.name))
 
@@ -199,18 +199,18 @@ def _significant(lead: Floats, p: Floats, scores: Floats, alpha: float) -> list[
     return ranks
 
 
-def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
-    """The low and high quantile of the place and the probability of the best mean, per system; `means` is draws ×
+def _resampled_ranks(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
+    """The low and high quantile of the rank and the probability of the best mean, per system; `means` is draws ×
     systems."""
     rounded = np.round(means, 12)  # ignores rounding errors
     ascending = np.sort(rounded, axis=1)
-    places = np.empty(rounded.shape, dtype=np.int64)
+    sample_ranks = np.empty(rounded.shape, dtype=np.int64)
     for draw, (row, order) in enumerate(zip(rounded, ascending, strict=True)):
-        places[draw] = 1 + len(row) - np.searchsorted(order, row, side="right")
-    best = places == 1
+        sample_ranks[draw] = 1 + len(row) - np.searchsorted(order, row, side="right")
+    best = sample_ranks == 1
     p_best = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     tail = (1 - plan.level) / 2
-    low, high = np.quantile(places, (tail, 1 - tail), axis=0, method="inverted_cdf").astype(np.int64)
+    low, high = np.quantile(sample_ranks, (tail, 1 - tail), axis=0, method="inverted_cdf").astype(np.int64)
     return list(zip(low.tolist(), high.tolist(), p_best.tolist(), strict=True))
 
 
@@ -355,7 +355,7 @@ def borda(ranks: Floats) -> Floats:
     return score
 
 
-def places(scores: Floats) -> NDArray[np.int64]:
+def competition_ranks(scores: Floats) -> NDArray[np.int64]:
     """1 + the number of higher scores; equal scores share a place. Leading axes are kept.
 
     >>> places(np.array([0.5, 2.0, 0.5])).tolist()

@@ -233,6 +233,6 @@ def _parts(hits: Floats, trials: Floats, slices: Ints, n_slices: int) -> Iterato
             end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + _MOST, side="right")) - 1)
             here = slice(int(starts[begin]), int(starts[end]))
             own = starts[begin:end] - starts[begin]
-            place = np.repeat(np.arange(end - begin), np.diff(starts[begin : end + 1]))
-            yield _Part(few, named[begin:end], own, place, size[here], right[here], times[here])
+            position = np.repeat(np.arange(end - begin), np.diff(starts[begin : end + 1]))
+            yield _Part(few, named[begin:end], own, position, size[here], right[here], times[here])
             begin = end

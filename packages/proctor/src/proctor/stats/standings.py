@@ -21,7 +21,14 @@ from proctor.stats.buckets import (
     resampled_ranks,
 )
 from proctor.stats.clusters import Floats, Groups, Ints
-from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, places, rank_intervals, undecided_p
+from proctor.stats.ranking import (
+    RANK_RULES,
+    check_systems,
+    competition_ranks,
+    pairwise_wins,
+    rank_intervals,
+    undecided_p,
+)
 from proctor.stats.signflip import sign_flip
 from proctor.stats.ties import (
     BROKEN_UP_TO,
@@ -95,12 +102,12 @@ class Stability:
     samples with each place from 1. This is not a confidence interval: samples repeat the random error of the data, so
     of equal systems the one with the best observed score leads in most samples.
 
-    >>> Stability(place_low=1, place_high=2, chances=(0.9, 0.1)).chances[0]
+    >>> Stability(resampled_rank_low=1, resampled_rank_high=2, chances=(0.9, 0.1)).chances[0]
     0.9
     """
 
-    place_low: int
-    place_high: int
+    resampled_rank_low: int
+    resampled_rank_high: int
     chances: tuple[float, ...]
 
 
@@ -108,7 +115,7 @@ class Stability:
 class Standing:
     """A system in the ranking.
 
-    `place` is 1 + the number of systems before it. `score` is that of the rule. `scores` and `ranks` are per bucket
+    `rank` is 1 + the number of systems before it. `score` is that of the rule. `scores` and `ranks` are per bucket
     (None for buckets without questions). `mean` is the mean of the bucket scores. `win_rate` is the mean over buckets
     of the share of samples in which the system is best of all. If the system shares one of the first three places by the
     rule, `win_rate_tied` is the same among those that share it, and `head_to_head` the mean over these others of the
@@ -125,7 +132,7 @@ class Standing:
     """
 
     name: str
-    place: int
+    rank: int
     score: float
     scores: tuple[float | None, ...]
     ranks: tuple[int | None, ...]
@@ -210,7 +217,7 @@ def rank_buckets(
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8]
     >>> ranking = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], RankingPlan(draws=100))
-    >>> [(system.name, system.place, system.score) for system in ranking.systems]
+    >>> [(system.name, system.rank, system.score) for system in ranking.systems]
     [('a', 1, 1.0), ('c', 1, 1.0), ('b', 3, -2.0)]
     """
     check_systems(names, len(matrix))
@@ -232,11 +239,11 @@ def rank_buckets(
     between = _mean_ranks(sums, plan) if n_units > 1 else None
     three = (rates, found.tied_rate, pairwise)
     numbers = _Numbers(own, score, scores, tests.ranks, three, found, moved, between, plan.level)
-    place = found.place
-    order = sorted(range(len(own)), key=lambda k: (place[k], -float(mean_of_buckets(scores)[k]), own[k]))
-    tau = _taus(place, moved) if moved is not None else np.zeros(0)
+    rank = found.rank
+    order = sorted(range(len(own)), key=lambda k: (rank[k], -float(mean_of_buckets(scores)[k]), own[k]))
+    tau = _taus(rank, moved) if moved is not None else np.zeros(0)
     groups_in = sums.filled().sum(axis=1)
-    without = _removals(sums, sampled, known, own, place, plan) if plan.leave_out else {}
+    without = _removals(sums, sampled, known, own, rank, plan) if plan.leave_out else {}
     return Standings(
         rule=plan.rule,
         buckets=tuple(bucket_names),
@@ -257,12 +264,12 @@ def rank_buckets(
     )
 
 
-class PlaceReadings:
+class BucketRankReadings:
     """The places of `rank_buckets` under alternative values of systems, such as for missing scores. `rows`
     (alternatives × items) has several rows per system; each pair of rows is tested once.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8, [0] * 8]
-    >>> places = PlaceReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
+    >>> places = BucketRankReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
     >>> places.of([0, 1], [0, 1]), places.of([1, 2], [1, 2]), places.of([1, 3], [1])
     ([1, 2], [2, 1], [1, 1])
     """
@@ -289,7 +296,7 @@ class PlaceReadings:
         found = break_ties(
             score, lambda systems: _sampled_scores(sums.of(systems), plan), plan.ties, np.isin(sums.order, list(needed))
         )
-        by_row = dict(zip(sums.order.tolist(), found.place.tolist(), strict=True))
+        by_row = dict(zip(sums.order.tolist(), found.rank.tolist(), strict=True))
         return [by_row[row] for row in rows]
 
 
@@ -316,7 +323,7 @@ class _Numbers:
         tied = int(filled.sum()) - ahead[k] - behind[k]
         return Standing(
             name=self.names[k],
-            place=int(self.ties.place[k]),
+            rank=int(self.ties.rank[k]),
             score=float(self.score[k]),
             scores=tuple(None if np.isnan(score) else float(score) for score in self.scores[:, k]),
             ranks=tuple(None if np.isnan(rank) else int(rank) for rank in self.ranks[:, k]),
@@ -329,7 +336,7 @@ class _Numbers:
             behind={self.names[other]: int(behind[k, other]) for other in others},
             tied={self.names[other]: int(tied[other]) for other in others},
             stability=None if self.moved is None else _stability(self.moved[:, k], self.level, len(others) + 1),
-            mean_rank=int(places(mean)[k]) if between else None,
+            mean_rank=int(competition_ranks(mean)[k]) if between else None,
             rank_low=int(between[0][k]) if between else None,
             rank_high=int(between[1][k]) if between else None,
         )
@@ -346,12 +353,12 @@ def _known(value: float) -> float | None:
 
 def _tied(score: Floats, rate: Floats) -> list[Ints]:
     """The systems that share each of the first three places, where `rate` says that they do."""
-    place = np.where(np.isnan(rate), 0, places(score))
-    return [np.flatnonzero(place == one) for one in np.unique(place[place > 0])]
+    rank = np.where(np.isnan(rate), 0, competition_ranks(score))
+    return [np.flatnonzero(rank == one) for one in np.unique(rank[rank > 0])]
 
 
 def _removals(
-    sums: BucketSums, sampled: SampledScores, known: KnownTests, names: list[str], place: Ints, plan: RankingPlan
+    sums: BucketSums, sampled: SampledScores, known: KnownTests, names: list[str], rank: Ints, plan: RankingPlan
 ) -> dict[int, Removal]:
     """What changes without each system: only adjustments, rules and ties are computed again."""
     found = {}
@@ -361,7 +368,7 @@ def _removals(
         tests = bucket_ranks(others, alpha=plan.alpha, correction=plan.correction, known=known)
         score = _rule(plan.rule, tests.ranks, others.scores())
         ties = break_ties(score, sampled.of(kept).of, plan.ties)
-        found[removed] = removal_of(names, removed, place, ties.place)
+        found[removed] = removal_of(names, removed, rank, ties.rank)
     return found
 
 
@@ -385,17 +392,17 @@ def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
     rng = generator(plan.seed, "samples of samples")
     return np.concatenate(
         [
-            _sampled_places(sums, plan, chunk, rng)
+            _sampled_ranks(sums, plan, chunk, rng)
             for drawn in weights(sums.counts.shape[1], plan.stability, plan.seed + 1)
             for chunk in np.array_split(drawn, max(1, len(drawn) // 100))
         ]
     )
 
 
-def _sampled_places(sums: BucketSums, plan: RankingPlan, drawn: Floats, rng: np.random.Generator) -> Ints:
+def _sampled_ranks(sums: BucketSums, plan: RankingPlan, drawn: Floats, rng: np.random.Generator) -> Ints:
     ranks, scores = resampled_ranks(sums, drawn, alpha=plan.alpha, correction=plan.correction)
     rows = zip(drawn, ranks, scores, strict=True)
-    return np.stack([_place(sums, plan, *row, rng) for row in rows])
+    return np.stack([_rank(sums, plan, *row, rng) for row in rows])
 
 
 def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
@@ -405,31 +412,31 @@ def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
     for board in range(_EQUAL_BOARDS):
         equal = sums.exchanged(rng)
         n_units = equal.counts.shape[1]
-        place = _sampled_places(equal, plan, np.ones((1, n_units)), rng)[0]
+        rank = _sampled_ranks(equal, plan, np.ones((1, n_units)), rng)[0]
         board_plan = replace(plan, stability=_EQUAL_SAMPLES, seed=plan.seed + board)
-        taus.append(_taus(place, _moved(equal, board_plan)))
+        taus.append(_taus(rank, _moved(equal, board_plan)))
     all_taus = np.concatenate(taus)
     return float(all_taus.mean()) if all_taus.size else None
 
 
-def _place(
+def _rank(
     sums: BucketSums, plan: RankingPlan, drawn: Floats, ranks: Floats, scores: Floats, rng: np.random.Generator
 ) -> Ints:
     """The places in one sample; its ties are broken by samples of the sample."""
     n_units = len(drawn)
     score = _rule(plan.rule, ranks, scores)
-    first = places(score)
+    first = competition_ranks(score)
     tied = np.flatnonzero((first <= BROKEN_UP_TO) & (np.bincount(first)[first] > 1))
     if not len(tied):
         return first
     inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
-    return break_ties(score, lambda systems: SampledScores.drawn(sums.of(systems).scores(inner)), plan.ties).place
+    return break_ties(score, lambda systems: SampledScores.drawn(sums.of(systems).scores(inner)), plan.ties).rank
 
 
-def _taus(place: Ints, moved: Ints) -> Floats:
+def _taus(rank: Ints, moved: Ints) -> Floats:
     """Kendall's τ-b between the places and those of each sample, where it is defined."""
-    first, second = np.triu_indices(len(place), 1)
-    own = np.sign(place[first] - place[second])
+    first, second = np.triu_indices(len(rank), 1)
+    own = np.sign(rank[first] - rank[second])
     other = np.sign(moved[:, first] - moved[:, second])
     spread = np.sqrt((own**2).sum() * (other**2).sum(axis=1))
     defined = spread > 0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.stats.clusters import Floats, Ints
-from proctor.stats.ranking import places
+from proctor.stats.ranking import competition_ranks
 
 TieRule = Literal["all", "tied"]
 """Whose accuracies a system has to exceed in a sample to win it: those of all systems, or of the tied ones."""
@@ -28,14 +28,14 @@ Named = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class TieOrder:
-    """Systems that share `place` by the rule, ordered by their win rate over `all` systems, by that over the `tied` ones
+    """Systems that share `rank` by the rule, ordered by their win rate over `all` systems, by that over the `tied` ones
     alone, and by the mean of their pairwise comparisons (`head_to_head`).
 
     >>> TieOrder(1, all=(("a",), ("b",)), tied=(("b",), ("a",)), head_to_head=(("b",), ("a",))).differs
     True
     """
 
-    place: int
+    rank: int
     all: Named
     tied: Named
     head_to_head: Named
@@ -71,7 +71,7 @@ class BrokenTies:
     """Places with ties broken; which systems this affects; and the win rate of each system among those it was tied with
     (NaN: not tied within the first three places)."""
 
-    place: Ints
+    rank: Ints
     broken: NDArray[np.bool_]
     tied_rate: Floats
 
@@ -148,12 +148,12 @@ def break_ties(
 ) -> BrokenTies:
     """Breaks ties for the first three places. `sampled` returns the scores of some systems in samples. Ties among systems
     of which none is `needed` remain."""
-    place = places(score)
+    rank = competition_ranks(score)
     broken, tied_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
-    result = place.copy()
+    result = rank.copy()
     of_all: Floats | None = None
     for first in range(1, BROKEN_UP_TO + 1):
-        tied = np.flatnonzero(place == first)
+        tied = np.flatnonzero(rank == first)
         if len(tied) < 2 or (needed is not None and not needed[tied].any()):
             continue
         scores = sampled(tied)
@@ -163,7 +163,7 @@ def break_ties(
         if rule == "all" and of_all is None:
             of_all = tied_rate.copy() if len(tied) == len(score) else sampled(np.arange(len(score))).win_rates()
         rate = tied_rate[tied] if of_all is None else of_all[tied]
-        result[tied] = first - 1 + places(rate)
+        result[tied] = first - 1 + competition_ranks(rate)
         broken[tied] = len(np.unique(result[tied])) > 1
     return BrokenTies(result, broken, tied_rate)
 
@@ -171,31 +171,31 @@ def break_ties(
 def tie_orders(names: Sequence[str], score: Floats, rates: Sequence[Floats]) -> tuple[TieOrder, ...]:
     """The orders of the tied within the first three places; `rates` are the win rates over all systems and over the tied,
     and the mean pairwise comparisons (NaN: not tied there)."""
-    place = places(score)
+    rank = competition_ranks(score)
     tied = ~np.isnan(rates[1])
     return tuple(
-        TieOrder(first, *(_named(names, rate, np.flatnonzero(tied & (place == first))) for rate in rates))
-        for first in np.unique(place[tied]).tolist()
+        TieOrder(first, *(_named(names, rate, np.flatnonzero(tied & (rank == first))) for rate in rates))
+        for first in np.unique(rank[tied]).tolist()
     )
 
 
 def _named(names: Sequence[str], rate: Floats, tied: Ints) -> Named:
-    place = places(rate[tied])
+    rank = competition_ranks(rate[tied])
     return tuple(
-        tuple(sorted(names[system] for system in tied[place == one].tolist())) for one in np.unique(place).tolist()
+        tuple(sorted(names[system] for system in tied[rank == one].tolist())) for one in np.unique(rank).tolist()
     )
 
 
-def removal_of(names: Sequence[str], removed: int, place: Ints, others: Ints) -> Removal:
-    """What changes without one system: `place` are the places of all systems, `others` those of the rest, in the same
+def removal_of(names: Sequence[str], removed: int, rank: Ints, others: Ints) -> Removal:
+    """What changes without one system: `rank` are the places of all systems, `others` those of the rest, in the same
     order."""
     kept = np.delete(np.arange(len(names)), removed)
-    before = places(-place[kept].astype(np.float64))
+    before = competition_ranks(-rank[kept].astype(np.float64))
     own = [names[system] for system in kept.tolist()]
     first, top = (_up_to(own, others, last) for last in (1, BROKEN_UP_TO))
     firsts, tops = (_up_to(own, before, last) for last in (1, BROKEN_UP_TO))
     return Removal(names[removed], first, top, set(first) != set(firsts), set(top) != set(tops))
 
 
-def _up_to(names: Sequence[str], place: Ints, last: int) -> tuple[str, ...]:
-    return tuple(name for at, name in sorted(zip(place.tolist(), names, strict=True)) if at <= last)
+def _up_to(names: Sequence[str], rank: Ints, last: int) -> tuple[str, ...]:
+    return tuple(name for at, name in sorted(zip(rank.tolist(), names, strict=True)) if at <= last)

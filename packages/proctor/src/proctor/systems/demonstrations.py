@@ -100,7 +100,7 @@ class Demonstrations:
         return Demonstration(entry.id, frames, entry.order, entry.rationale)
 
     def _paths(self, entry: _Entry) -> dict[str, Path]:
-        place = f"item {entry.id!r}"
+        location = f"item {entry.id!r}"
         if not self._folder:
             paths = {label: self._root / name for label, name in (entry.frames or {}).items()}
         else:
@@ -115,10 +115,10 @@ class Demonstrations:
             paths = {label: file for label, file in files.items() if file is not None}
         if sorted(paths) != sorted(entry.order):
             expected = f"pictures of {', '.join(sorted(entry.order))}"
-            raise InputError(self._file, place, found=", ".join(sorted(paths)) or "no picture", expected=expected)
+            raise InputError(self._file, location, found=", ".join(sorted(paths)) or "no picture", expected=expected)
         for path in paths.values():
             if not path.resolve().is_relative_to(self._root.resolve()):
-                raise InputError(self._file, place, found=f"the picture {path.name!r} outside of the folder")
+                raise InputError(self._file, location, found=f"the picture {path.name!r} outside of the folder")
         return paths
 
 
@@ -152,7 +152,7 @@ def _read(file: Path) -> list[_Entry]:
     else:
         listed = read_json(file, "demonstrations")
         native = [(f"entry {number}", one) for number, one in enumerate(listed if isinstance(listed, list) else (), 1)]
-    entries = [validated(_Entry, one, file, place) for place, one in native]
+    entries = [validated(_Entry, one, file, position) for position, one in native]
     if not entries:
         raise InputError(file, found="no demonstration", expected="a list of them")
     seen: set[str] = set()

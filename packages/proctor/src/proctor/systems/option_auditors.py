@@ -82,15 +82,16 @@ class _Auditor:
     async def left(self, item: Item) -> tuple[str, ...] | None:
         """The letters of the options that the model leaves; None where its reply says nothing."""
         order = [
-            int(place) for place in generator(self._seed, "audit", "shown", item.id).permutation(len(item.options))
+            int(position)
+            for position in generator(self._seed, "audit", "shown", item.id).permutation(len(item.options))
         ]
-        letters, shown = option_letters(len(order)), [item.options[place] for place in order]
+        letters, shown = option_letters(len(order)), [item.options[position] for position in order]
         try:
             kept = await self._kept(item, shown)
         except (NoVerdictError, ParseError):
             return None
-        places = sorted(order[letters.index(letter)] for letter in kept)
-        return tuple(letters[place] for place in places)
+        positions = sorted(order[letters.index(letter)] for letter in kept)
+        return tuple(letters[position] for position in positions)
 
     async def _kept(self, item: Item, shown: Sequence[str]) -> list[str]:
         """The letters, as shown, of the options that are left."""

@@ -73,7 +73,7 @@ def moved(jpegs: Sequence[bytes]) -> Motion:
     finder = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
     high, wide = greys[0].shape if greys else (0, 0)
     rows, columns = np.mgrid[:high, :wide].astype(np.float32)
-    ranked = sorted(range(len(greys)), key=lambda place: greys[place].tobytes())
+    ranked = sorted(range(len(greys)), key=lambda position: greys[position].tobytes())
     for one, other in combinations(ranked, 2):
         here, there = greys[one], greys[other]
         flow = finder.calc(here, there, np.zeros((high, wide, 2), np.float32))
@@ -283,7 +283,7 @@ class Seriation:
         length = sum(float(apart[a, b]) for a, b in pairwise(order))
         return reply(
             item,
-            [frames[place].label for place in order],
+            [frames[position].label for position in order],
             evidence="pixels",
             length=round(length, 6),
             exact=len(frames) <= MOST_EXACT,

@@ -266,9 +266,9 @@ class _Tried:
             raise SkipTest("it has no text files to damage")
         count = 0
         for file in files:
-            with copy_of(self.data, file) as (copy, place):
+            with copy_of(self.data, file) as (copy, location):
                 for how, content in damaged(file):
-                    place.write_bytes(content)
+                    location.write_bytes(content)
                     if fault := _as_refusal(_raised(self.reader.load, copy, self.media), copy):
                         count += 1
                         yield f"{file.name}, {how}: {fault}"
@@ -309,9 +309,9 @@ class _Tried:
 
     def _damaged(self, recorded: Path, benchmark: Benchmark) -> Faults:
         for file in native_files(recorded):
-            with copy_of(recorded, file) as (copy, place):
+            with copy_of(recorded, file) as (copy, location):
                 for how, content in damaged(file):
-                    place.write_bytes(content)
+                    location.write_bytes(content)
                     if fault := _as_refusal(_raised(self.reader.read_recorded, copy, benchmark), copy):
                         yield f"{file.name}, {how}: {fault}"
 
@@ -325,13 +325,13 @@ class _Tried:
             content = file.read_bytes()
             if name.encode() not in content:
                 continue
-            with copy_of(self.recorded, file) as (copy, place):
-                place.write_bytes(content.replace(name.encode(), _NO_ID.encode()))
+            with copy_of(self.recorded, file) as (copy, location):
+                location.write_bytes(content.replace(name.encode(), _NO_ID.encode()))
                 found = _raised(self.reader.read_recorded, copy, benchmark)
                 if isinstance(found, RecordedAnswers) and _NO_ID not in found.unknown:
                     yield f"{file.name}: found an answer to the unknown id {_NO_ID!r}, expected it refused, or in `unknown`"
                 last = content.rstrip().rsplit(b"\n", 1)[-1]
-                place.write_bytes(content.rstrip() + b"\n" + last + b"\n")
+                location.write_bytes(content.rstrip() + b"\n" + last + b"\n")
                 found = _raised(self.reader.read_recorded, copy, benchmark)
                 if file.suffix.lower() in _LINES and isinstance(found, RecordedAnswers):
                     admit_recorded(found, benchmark, f"{file.name}, its last line twice")
@@ -391,12 +391,12 @@ def _texts(item: Item) -> list[str]:
     return [str(one) for one in (item.reference.answer, *item.reference.accepted) if len(str(one or "")) >= _LONG]
 
 
-def _faults_of_prompt(place: str, item: Item, system: str, user: str) -> Faults:
+def _faults_of_prompt(location: str, item: Item, system: str, user: str) -> Faults:
     if item.question.strip() not in user:
-        yield f"{place}: found no question in the user's message, expected {{{{ question }}}}"
+        yield f"{location}: found no question in the user's message, expected {{{{ question }}}}"
     for text in _texts(item):
         if text in f"{system}\n{user}" and text not in item.question:
-            yield f"{place}: found its reference {text[:60]!r} in the prompt, expected no answer there"
+            yield f"{location}: found its reference {text[:60]!r} in the prompt, expected no answer there"
 
 
 def _raised(work: Callable[..., object], *given: object) -> object:

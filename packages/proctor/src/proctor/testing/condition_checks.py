@@ -67,7 +67,7 @@ class _Scene:
     def windows(self, item: Item, condition: Condition) -> list[Frame]:
         """The frame of each small window of the clip, one after the other."""
         seen = view(item, condition, self.library(), others=self.items)
-        edges = [(place * _SECONDS / _PARTS, (place + 1) * _SECONDS / _PARTS) for place in range(_PARTS)]
+        edges = [(row * _SECONDS / _PARTS, (row + 1) * _SECONDS / _PARTS) for row in range(_PARTS)]
         return [frame for edge in edges for frame in awaited(seen.frames(count=1, window=edge))]
 
     def library(self, cached: bool = True) -> MediaLibrary:
@@ -170,15 +170,15 @@ class _Tried:
 
 def _items(folder: Path) -> Iterator[Item]:
     (plain,) = example_items(["binary"])
-    for place in range(2):
-        clip = tiny_clip(folder / f"clip-{place}.mp4", seconds=_SECONDS, fps=_PARTS / _SECONDS, first=3 * place)
-        yield plain.model_copy(update={"id": f"clip-{place}", "group": f"group-{place}", "media": (clip,)})
-    for place in range(2):
-        names = [f"still-{place}-{label}.jpg" for label in "AB"]
+    for row in range(2):
+        clip = tiny_clip(folder / f"clip-{row}.mp4", seconds=_SECONDS, fps=_PARTS / _SECONDS, first=3 * row)
+        yield plain.model_copy(update={"id": f"clip-{row}", "group": f"group-{row}", "media": (clip,)})
+    for row in range(2):
+        names = [f"still-{row}-{label}.jpg" for label in "AB"]
         for step, name in enumerate(names):
-            (folder / name).write_bytes(picture(2 * place + step))
+            (folder / name).write_bytes(picture(2 * row + step))
         media = tuple(Image(source=name, label=name[-5]) for name in names)
-        yield plain.model_copy(update={"id": f"stills-{place}", "group": f"group-{place}", "media": media})
+        yield plain.model_copy(update={"id": f"stills-{row}", "group": f"group-{row}", "media": media})
 
 
 def _with_sound(item: Item) -> Item:

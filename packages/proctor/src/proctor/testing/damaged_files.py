@@ -51,13 +51,13 @@ def copy_of(data: Path, file: Path) -> Iterator[tuple[Path, Path]]:
 def _mirror(folder: Path, copy: Path) -> None:
     copy.mkdir()
     for entry in os.scandir(folder):
-        place = copy / entry.name
+        location = copy / entry.name
         if entry.is_dir():
-            _mirror(Path(entry.path), place)
+            _mirror(Path(entry.path), location)
         elif entry.stat().st_size <= _COPIED:
-            shutil.copyfile(entry.path, place)
+            shutil.copyfile(entry.path, location)
         else:
-            place.symlink_to(Path(entry.path).resolve())
+            location.symlink_to(Path(entry.path).resolve())
 
 
 def damaged(file: Path, most: int = _MOST_DAMAGES) -> list[tuple[str, bytes]]:
@@ -135,13 +135,13 @@ def _damaged_table(text: str, separator: str) -> Iterator[tuple[str, bytes]]:
     if len(lines) < 2:
         return
     head, first, rest = lines[0], lines[1], lines[2:]
-    for place, name in enumerate(head.split(separator)[:12]):
-        other = separator.join(part for k, part in enumerate(head.split(separator)) if k != place)
+    for index, name in enumerate(head.split(separator)[:12]):
+        other = separator.join(part for k, part in enumerate(head.split(separator)) if k != index)
         yield f"without the column {name!r}", "\n".join([other, first, *rest, ""]).encode()
         cells = first.split(separator)
-        if place < len(cells):
+        if index < len(cells):
             for value in ("", "?", "nan", "-1"):
-                cells[place] = value
+                cells[index] = value
                 yield f"{name!r} as {value!r}", "\n".join([head, separator.join(cells), *rest, ""]).encode()
             cells = first.split(separator)
     yield "a column twice", "\n".join([separator.join([head, head]), first, *rest, ""]).encode()

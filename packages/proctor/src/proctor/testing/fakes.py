@@ -250,7 +250,7 @@ class PictureView:
         if fps is not None and timed:
             timed = _at_rate(timed, fps)
         if count is not None and count < len(timed):
-            timed = [timed[int((place + 0.5) * len(timed) / count)] for place in range(count)]
+            timed = [timed[int((row + 0.5) * len(timed) / count)] for row in range(count)]
         return [frame for frame, _ in timed]
 
 
@@ -274,7 +274,7 @@ def view_of(
     ('text-only', (2.5, 2.5))
     """
     if times is None:
-        frames = [Frame(jpeg, None, chr(ord("A") + place)) for place, jpeg in enumerate(pictures)]
+        frames = [Frame(jpeg, None, chr(ord("A") + row)) for row, jpeg in enumerate(pictures)]
     else:
         frames = [Frame(jpeg, time, f"t = {time:.1f} s") for jpeg, time in zip(pictures, times, strict=True)]
     return PictureView(frames, "video" if frames else "text-only", fault)
@@ -309,7 +309,7 @@ def tiny_clip(file: Path, *, seconds: float = 2.0, fps: float = 4.0, first: int 
 
     count = max(1, round(seconds * fps))
     with whole_file(file) as draft:
-        draft.write_bytes(from_jpegs((place / fps, picture(first + place)) for place in range(count)))
+        draft.write_bytes(from_jpegs((row / fps, picture(first + row)) for row in range(count)))
     return VideoClip(source=file.name)
 
 
@@ -354,17 +354,17 @@ def example_items(formats: Sequence[str] = (), *, references: bool = True) -> li
     ['example-binary', 'example-free_text']
     """
     kinds = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnswerFormat)[0])}
-    return [_example(name, kinds[name], references, place) for place, name in enumerate(formats or kinds)]
+    return [_example(name, kinds[name], references, row) for row, name in enumerate(formats or kinds)]
 
 
-def _example(name: str, kind: type[Any], references: bool, place: int) -> Item:
+def _example(name: str, kind: type[Any], references: bool, row: int) -> Item:
     answer: AnswerFormat = kind(**_SETTINGS.get(name, {}))
     options = _OPTIONS if name in {"choice", "choices"} else ()
     value = answer.from_cell(_CELLS[name], options)
     criteria = (Criterion(criterion="It names the organ.", points=1),) if name == "free_text" else ()
     return Item(
         id=f"example-{name}",
-        group=f"group-{place % 2}",
+        group=f"group-{row % 2}",
         question=f"What is seen? (example of {name})",
         answer=answer,
         options=options,

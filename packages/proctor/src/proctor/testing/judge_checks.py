@@ -275,8 +275,8 @@ class _Tried:
         with TemporaryDirectory(prefix="proctor-check-") as named:
             other = Path(named) / "other.txt.j2"
             start = _USER_BLOCK.search(text)
-            place = 0 if start is None else start.end()
-            other.write_text(f"{text[:place]}{_MARKER}\n{text[place:]}", encoding="utf-8")
+            row = 0 if start is None else start.end()
+            other.write_text(f"{text[:row]}{_MARKER}\n{text[row:]}", encoding="utf-8")
             made = given(model, MemoryJudgements(), prompt=other)
             item = self.judged(made)[0]
             awaited(made.score(item, _answer(item)))
@@ -309,18 +309,18 @@ class _Tried:
             raise SkipTest("it shows its model no answer in free text")
         ends = [request.text.count(FENCE_CLOSE) for request in plain_model.requests]
         for hostile in HOSTILE:
-            place, model, kept = f"answer {hostile[:60]!r}", self.model(), MemoryJudgements()
+            location, model, kept = f"answer {hostile[:60]!r}", self.model(), MemoryJudgements()
             made = self.make(model, kept)
             given = [awaited(made.score(item, _answer(item, hostile))) for item in items]
             found = [request.text.count(FENCE_CLOSE) for request in model.requests]
             if found != ends:
-                yield f"{place}: found {found} ends of fences in its prompts, expected {ends}: sanitize it"
+                yield f"{location}: found {found} ends of fences in its prompts, expected {ends}: sanitize it"
             for item, one, other in zip(items, given, plain, strict=True):
                 values = [{(score.metric, score.scorer): score.value for score in scores} for scores in (one, other)]
                 if values[0] != values[1]:
-                    yield f"{place}, item {item.id!r}: found {values[0]}, expected {values[1]}, as its model says"
+                    yield f"{location}, item {item.id!r}: found {values[0]}, expected {values[1]}, as its model says"
             if not any(INJECTION_FLAG in judgement.flags for judgement in kept.kept.values()):
-                yield f"{place}: found no flag, expected {INJECTION_FLAG!r} in the flags of its judgement"
+                yield f"{location}: found no flag, expected {INJECTION_FLAG!r} in the flags of its judgement"
 
     def no_verdict_is_no_score(self) -> Faults:
         for said in ("I can't say.", RefusalError("declined"), SystemFaultError("too long")):

@@ -133,10 +133,10 @@ class _Single:
     def scores_are_of_its_metrics(self) -> Faults:
         for item in self.scored():
             for answer in _answers(item):
-                place = f"item {item.id!r}, answer {answer.text[:40]!r}"
+                location = f"item {item.id!r}, answer {answer.text[:40]!r}"
                 for score in awaited(self.scorer.score(item, answer)):
                     try:
-                        check_score(place, score, self.scorer, item)
+                        check_score(location, score, self.scorer, item)
                     except ProctorError as error:
                         yield str(error)
 
@@ -217,8 +217,8 @@ class _OverItems:
             for name, (some, said) in cases.items():
                 for part, value in self.values(some, said).items():
                     if not math.isnan(value) and not low - _SLACK <= value <= high + _SLACK:
-                        place = f"{items[0].answer.kind}, {name}{part and f', {part}'}"
-                        yield f"{place}: found {value:g}, expected {low:g} to {high:g}, or NaN (or declare low and high)"
+                        location = f"{items[0].answer.kind}, {name}{part and f', {part}'}"
+                        yield f"{location}: found {value:g}, expected {low:g} to {high:g}, or NaN (or declare low and high)"
 
     def silence_is_not_better(self) -> Faults:
         if self.metric.silence_helps:
@@ -226,11 +226,11 @@ class _OverItems:
         sign = 1 if self.metric.metric.higher_is_better else -1
         for items, answers in self.cases():
             given = [
-                answer if place % 3 else _truth(item)
-                for place, (item, answer) in enumerate(zip(items, answers, strict=True))
+                answer if row % 3 else _truth(item)
+                for row, (item, answer) in enumerate(zip(items, answers, strict=True))
             ]
-            wrong = [place for place, item in enumerate(items) if not _is_right(item, given[place])]
-            silent = [None if place in wrong else answer for place, answer in enumerate(given)]
+            wrong = [row for row, item in enumerate(items) if not _is_right(item, given[row])]
+            silent = [None if row in wrong else answer for row, answer in enumerate(given)]
             spoken, unsaid = self.values(items, given).get("", math.nan), self.values(items, silent).get("", math.nan)
             if sign * unsaid > sign * spoken + _SLACK:
                 found = f"{unsaid:g} where wrong answers are left out, and {spoken:g} where they are given"
@@ -276,10 +276,10 @@ def _is_right(item: Item, answer: JsonValue) -> bool:
     return answer is not None and item.answer.match(_truth(item), answer)
 
 
-def _unlike(place: str, found: Mapping[str, float], expected: Mapping[str, float]) -> Faults:
+def _unlike(location: str, found: Mapping[str, float], expected: Mapping[str, float]) -> Faults:
     for part, value in expected.items():
         other = found.get(part, math.nan)
         if not (math.isnan(value) and math.isnan(other)) and not math.isclose(
             value, other, rel_tol=1e-9, abs_tol=_SLACK
         ):
-            yield f"{place}{part and f', {part}'}: found {other:g}, expected {value:g}"
+            yield f"{location}{part and f', {part}'}: found {other:g}, expected {value:g}"

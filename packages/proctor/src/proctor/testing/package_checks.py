@@ -78,9 +78,11 @@ def package_checks(name: str, arguments: Arguments | None = None) -> list[Check]
     given = dict(arguments or {})
     points = [point for point in found.entry_points if point.group.startswith(_PREFIX)]
     offered = {f"{point.group.removeprefix(_PREFIX)}.{point.name}": point for point in points}
-    for place in given:
-        if place not in offered:
-            raise InputError(f"package {name}", "arguments", found=repr(place), expected=one_of(sorted(offered), place))
+    for location in given:
+        if location not in offered:
+            raise InputError(
+                f"package {name}", "arguments", found=repr(location), expected=one_of(sorted(offered), location)
+            )
     tried = _Tried(name, found, points)
     checks = {
         "it_offers_something": tried.it_offers_something,
@@ -89,7 +91,10 @@ def package_checks(name: str, arguments: Arguments | None = None) -> list[Check]
         "it_is_typed": tried.it_is_typed,
     }
     own = [Check(f"package {name}", title, find) for title, find in checks.items()]
-    return [*own, *(check for place, point in offered.items() for check in _checks_of(point, given.get(place, {})))]
+    return [
+        *own,
+        *(check for location, point in offered.items() for check in _checks_of(point, given.get(location, {}))),
+    ]
 
 
 def _checks_of(point: EntryPoint, given: Mapping[str, Any]) -> Iterator[Check]:
@@ -191,8 +196,8 @@ class _Tried:
     def it_is_typed(self) -> Faults:
         for top in sorted({module.partition(".")[0] for module in self.modules}):
             spec = find_spec(top)
-            places = [] if spec is None else list(spec.submodule_search_locations or ())
-            if places and not any((Path(place) / "py.typed").is_file() for place in places):
+            locations = [] if spec is None else list(spec.submodule_search_locations or ())
+            if locations and not any((Path(location) / "py.typed").is_file() for location in locations):
                 yield f"{top}: found no py.typed, expected one: type checkers ignore its types without it"
 
 
@@ -216,15 +221,15 @@ def validator_checks(name: str, *, data: str | Path | None = None, media: str | 
     return [Check(f"validator {name}", "it_refuses_what_is_no_submission", refuses)]
 
 
-def _unless_refused(place: str, name: str, file: Path, request: ValidationRequest) -> Faults:
+def _unless_refused(location: str, name: str, file: Path, request: ValidationRequest) -> Faults:
     try:
         report: object = VALIDATORS.get(name)(file, request)
     except ProctorError:
         return
     except Exception as error:  # noqa: BLE001  (other people's code)
-        yield f"{place}: it raised {error_at(error)}, expected an InputError"
+        yield f"{location}: it raised {error_at(error)}, expected an InputError"
         return
     if not isinstance(report, PluginReport):
-        yield f"{place}: it returned {type(report).__name__}, expected a PluginReport"
+        yield f"{location}: it returned {type(report).__name__}, expected a PluginReport"
     elif report.ok:
-        yield f"{place}: found a report that is ok, expected an InputError, or ok=False"
+        yield f"{location}: found a report that is ok, expected an InputError, or ok=False"

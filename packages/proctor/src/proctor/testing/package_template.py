@@ -72,9 +72,9 @@ def _write(draft: Path, name: str) -> None:
     environment = _environment()
     values = {"project": name, "package": module_name(name)}
     for file in sorted(_TEMPLATE.rglob(f"*{_SUFFIX}")):
-        place = file.relative_to(_TEMPLATE).as_posix().removesuffix(_SUFFIX)
-        place = place.replace("/package/", f"/{values['package']}/").replace("/project.", f"/{name}.")
-        target = draft / place
+        location = file.relative_to(_TEMPLATE).as_posix().removesuffix(_SUFFIX)
+        location = location.replace("/package/", f"/{values['package']}/").replace("/project.", f"/{name}.")
+        target = draft / location
         target.parent.mkdir(parents=True, exist_ok=True)
         text = environment.from_string(file.read_text(encoding="utf-8")).render(**values)
         target.write_text(text, encoding="utf-8", newline="\n")

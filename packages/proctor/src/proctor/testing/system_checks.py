@@ -194,16 +194,16 @@ class _Tried:
         made = self.make()
         for item in self.supported(made):
             for view in (_view(item), view_of()):
-                place = f"item {item.id!r}, {view.condition}"
+                location = f"item {item.id!r}, {view.condition}"
                 try:
                     answer = awaited(answered(made, item.as_asked(), view))
                 except RefusalError:
                     continue  # with nothing to see, or by a model
                 except Exception as error:  # noqa: BLE001  (other people's code)
-                    yield f"{place}: it raised {error_line(error)}, expected an answer or a RefusalError"
+                    yield f"{location}: it raised {error_line(error)}, expected an answer or a RefusalError"
                     continue
                 if answer.item_id != item.id:
-                    yield f"{place}: found an answer to {answer.item_id!r}, expected item_id=item.id"
+                    yield f"{location}: found an answer to {answer.item_id!r}, expected item_id=item.id"
 
     def it_answers_alike_in_any_order(self) -> Faults:
         first, second, third = self.make(), self.make(), self.make()

@@ -190,7 +190,7 @@ class Annotation(FrozenModel):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        object.__setattr__(self, "sightings", tuple(sorted(self.sightings, key=_place)))
+        object.__setattr__(self, "sightings", tuple(sorted(self.sightings, key=_row)))
         moments = sorted(
             self.moments, key=lambda moment: (moment.time, moment.kind, moment.instance, moment.class_name)
         )
@@ -223,7 +223,7 @@ def _grouped(values: Iterable[V], key: Callable[[V], K]) -> dict[K, list[V]]:
     return found
 
 
-def _place(sighting: Sighting) -> tuple[int, str, str, str]:
+def _row(sighting: Sighting) -> tuple[int, str, str, str]:
     return sighting.second, sighting.instance, sighting.class_name, sighting.model_dump_json(exclude={"second"})
 
 

@@ -212,15 +212,15 @@ def deal_options(
     for size in sorted({len(some) for some in options}):
         number = sum(len(some) == size for some in options)
         first = int(rng.integers(size))
-        deck = [(first + place) % size for place in range(number)]
+        deck = [(first + row) % size for row in range(number)]
         decks[size] = [deck[int(index)] for index in rng.permutation(number)]
     dealt = []
     for some, key in zip(options, right, strict=True):
-        place = decks[len(some)].pop()
+        row = decks[len(some)].pop()
         others = [option for index, option in enumerate(some) if index != key]
         mixed = [others[int(index)] for index in rng.permutation(len(others))]
-        mixed.insert(place, some[key])
-        dealt.append((mixed, option_letters(len(some))[place]))
+        mixed.insert(row, some[key])
+        dealt.append((mixed, option_letters(len(some))[row]))
     return dealt
 
 

@@ -153,13 +153,13 @@ def longest_in_70_percent(rng: np.random.Generator, options: list[str], key: int
 
 def hedged(rng: np.random.Generator, options: list[str], key: int) -> list[str]:
     del rng
-    return [f"{option} possibly" if place == key else f"{option} distal" for place, option in enumerate(options)]
+    return [f"{option} possibly" if row == key else f"{option} distal" for row, option in enumerate(options)]
 
 
 def unheard_of_word(rng: np.random.Generator, options: list[str], key: int) -> list[str]:
     """No rule knows it: every option gets a word of its own, the right ones out of words of their own."""
     right, wrong = (rng.permutation(["ra", "rb", "rc"]), rng.permutation([f"w{letter}" for letter in "abcdefghi"]))
-    return [f"{option} {right[0] if place == key else wrong[place]}" for place, option in enumerate(options)]
+    return [f"{option} {right[0] if row == key else wrong[row]}" for row, option in enumerate(options)]
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,7 @@ def test_facets_are_tags_with_a_few_values() -> None:
 def test_a_value_that_an_items_tag_names_twice_counts_once() -> None:
     items = benchmark(5, groups=10)
     doubled = [
-        one.model_copy(update={"tags": {"type": (one.tags["type"],) * (1 + place % 3)}})
-        for place, one in enumerate(items)
+        one.model_copy(update={"tags": {"type": (one.tags["type"],) * (1 + row % 3)}}) for row, one in enumerate(items)
     ]
     once, twice = (
         choice_of(audit_items(some, draws=100, facets=facets)).selected
@@ -297,7 +296,7 @@ def _made(
             group=f"v{number}",
             question=questions[number] if questions else "What is seen?",
             answer=form,
-            options=tuple(f"option {place}" for place in range(options)),
+            options=tuple(f"option {row}" for row in range(options)),
             reference=None if answer is None else Reference(answer=answer),
         )
         for number, answer in enumerate(answers)
@@ -325,7 +324,7 @@ def test_a_fair_binary_format_is_silent() -> None:
 def test_answers_that_the_question_gives_away_are_found() -> None:
     numbers = [number % 4 for number in range(40)]
     names = ("clips", "sponges", "needles", "bags")
-    questions = [f"How many {names[number]} are seen in clip {place}?" for place, number in enumerate(numbers)]
+    questions = [f"How many {names[number]} are seen in clip {row}?" for row, number in enumerate(numbers)]
     (count,) = audit_items(_made(CountFormat(), numbers, questions=questions), draws=300).formats
     assert count.chance is None
     assert count.constant_share == 0.25

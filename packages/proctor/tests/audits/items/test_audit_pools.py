@@ -20,15 +20,15 @@ def exchanged(pools: int = 8, size: int = 16, *, tagged: bool = True) -> list[It
     rng = generator(0, "exchanged")
     for number in range(pools * size):
         first = number - number % 4
-        options = [f"answer {first + place} of its own kind" for place in range(4)]
-        order = [int(place) for place in rng.permutation(4)]
+        options = [f"answer {first + row} of its own kind" for row in range(4)]
+        order = [int(row) for row in rng.permutation(4)]
         items.append(
             Item(
                 id=f"q{number:03d}",
                 group=f"v{number:03d}",
                 question="What is seen in the clip?",
                 answer=ChoiceFormat(),
-                options=tuple(options[place] for place in order),
+                options=tuple(options[row] for row in order),
                 reference=Reference(answer="ABCD"[order.index(number % 4)]),
                 tags={OPTION_POOL: f"{number // size}"} if tagged else {},
             )

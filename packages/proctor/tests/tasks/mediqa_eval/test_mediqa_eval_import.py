@@ -35,10 +35,10 @@ def scores_in(store: Store) -> dict[Cell, float]:
     """Every score: by item, system, dimension and scorer."""
     items = load_items(store, store.card("mediqa-eval"), all_items=True)
     return {
-        (items.ids[place], run.system, one.metric, one.scorer): float(one.values[place])
+        (items.ids[row], run.system, one.metric, one.scorer): float(one.values[row])
         for run in store.runs("mediqa-eval")
         for one in load_raw_series(store, run, items)
-        for place in one.scored.nonzero()[0].tolist()
+        for row in one.scored.nonzero()[0].tolist()
     }
 
 

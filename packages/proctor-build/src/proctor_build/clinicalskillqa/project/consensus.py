@@ -99,8 +99,8 @@ def records_to_review(project: Project) -> list[RecordToReview]:
     kind = kind_of(project)
     shown = _to_review(*(records_of(project, kind.stage(name)) for name in ("frames", "evidence")))
     if not shown:
-        place = shell_word(project.folder)
-        expected = f"a project whose stage evidence was run (proctor build run {place} --until evidence)"
+        location = shell_word(project.folder)
+        expected = f"a project whose stage evidence was run (proctor build run {location} --until evidence)"
         raise InputError(project.folder, found="no rationale yet", expected=expected)
     return [RecordToReview(one.id, one.source, one.start, one.end, _body(one, mine)) for one, mine in shown]
 
@@ -141,7 +141,7 @@ class _Decision(ReviewPart):
             raise ValueError("a corrected sentence with its text and the frames that it cites is expected")
         return self
 
-    def corrected(self, order: Sequence[str], file: Path, place: str) -> CitedSentence:
+    def corrected(self, order: Sequence[str], file: Path, location: str) -> CitedSentence:
         """The correction, with the citations in the order of time. Raises `InputError` for one that cites or names other
         frames, or puts frames in another order."""
         text = collapse_spaces(self.text)
@@ -149,11 +149,11 @@ class _Decision(ReviewPart):
         strange += [label for label in mentioned(text) if label not in self.frames]
         if strange:
             expected = "a correction that cites each frame that it names, and frames of the instance alone"
-            raise InputError(file, place, found=f"frame {strange[0][:20]}", expected=expected)
+            raise InputError(file, location, found=f"frame {strange[0][:20]}", expected=expected)
         wrong = next((pair for pair in told_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
         if wrong is not None:
             raise InputError(
-                file, place, found=f"{wrong[0]} before {wrong[1]}", expected=f"the order {' > '.join(order)}"
+                file, location, found=f"{wrong[0]} before {wrong[1]}", expected=f"the order {' > '.join(order)}"
             )
         return CitedSentence(text=text, frames=tuple(sorted({*self.frames}, key=order.index)))
 
@@ -220,8 +220,8 @@ def _settled(
         if decision is None:
             raise InputError(file, frames.id, found=f"no verdict on {sentence.id}", expected="one on each sentence")
         if decision.verdict == CORRECT:
-            place = f"{frames.id}, {sentence.id}"
-            kept.append((sentence.id, decision.corrected(frames.order, file, place)))
+            location = f"{frames.id}, {sentence.id}"
+            kept.append((sentence.id, decision.corrected(frames.order, file, location)))
         elif decision.verdict != REMOVE:
             kept.append((sentence.id, CitedSentence(text=sentence.text, frames=sentence.frames)))
     if not kept:

@@ -131,8 +131,8 @@ def scenario_of(project: Project, source: SourceVideo) -> Scenario | None:
     """The scenario of a source by its category; None without a category. Raises `InputError` for an unknown one."""
     scenario = scenario_named(source.category)
     if source.category and scenario is None:
-        place = f"source {source.id!r}, field 'category'"
-        raise InputError(project.file, place, found=repr(source.category), expected=one_of(SCENARIOS))
+        location = f"source {source.id!r}, field 'category'"
+        raise InputError(project.file, location, found=repr(source.category), expected=one_of(SCENARIOS))
     return scenario
 
 

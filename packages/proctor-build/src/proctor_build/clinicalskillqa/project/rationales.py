@@ -47,8 +47,8 @@ def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) ->
     Every sentence must cite frames, and the frames that it names; together they must cite all frames, and introduce them
     in the right order. They may not state another order, mention what no frame can show, or address the reader.
     """
-    place = {label: number for number, label in enumerate(order)}
-    fault = next(filter(None, (sentence_fault(sentence, place) for sentence in sentences)), "")
+    position = {label: number for number, label in enumerate(order)}
+    fault = next(filter(None, (sentence_fault(sentence, position) for sentence in sentences)), "")
     if fault:
         return fault
     first: dict[str, int] = {}
@@ -64,19 +64,19 @@ def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) ->
     return ""
 
 
-def sentence_fault(cited_sentence: CitedSentence, place: dict[str, int]) -> str:
-    """The fault of one sentence ("" for none); `place` is the position of each label in the right order."""
+def sentence_fault(cited_sentence: CitedSentence, location: dict[str, int]) -> str:
+    """The fault of one sentence ("" for none); `location` is the position of each label in the right order."""
     if not cited_sentence.frames:
         return f"no frame cited: {cited_sentence.text!r}"
     strange = [
-        label for label in (*cited_sentence.frames, *pipeline.mentioned(cited_sentence.text)) if label not in place
+        label for label in (*cited_sentence.frames, *pipeline.mentioned(cited_sentence.text)) if label not in location
     ]
     if strange:
         return f"no such frame: {strange[0]!r}"
     uncited = [label for label in pipeline.mentioned(cited_sentence.text) if label not in cited_sentence.frames]
     if uncited:
         return f"named and not cited: {uncited[0]!r} in {cited_sentence.text!r}"
-    wrong = next(((a, b) for a, b in pipeline.told_order(cited_sentence.text) if place[a] >= place[b]), None)
+    wrong = next(((a, b) for a, b in pipeline.told_order(cited_sentence.text) if location[a] >= location[b]), None)
     if wrong:
         return f"another order: {wrong[0]} before {wrong[1]}"
     for name, pattern in UNSEEN.items():
@@ -256,12 +256,12 @@ def _prompt_values(work: pipeline.Work, ordered_frames: OrderedFrames) -> Mappin
 
 def _cited(reply: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
     """The sentences with their citations each once, in the order of time, unknown labels last."""
-    place = {label: number for number, label in enumerate(order)}
+    position = {label: number for number, label in enumerate(order)}
     return tuple(
         CitedSentence(
             text=" ".join(sentence.text.split()) or "…",
             frames=tuple(
-                sorted({label.strip() for label in sentence.frames}, key=lambda x: (place.get(x, len(place)), x))
+                sorted({label.strip() for label in sentence.frames}, key=lambda x: (position.get(x, len(position)), x))
             ),
         )
         for sentence in reply.sentences

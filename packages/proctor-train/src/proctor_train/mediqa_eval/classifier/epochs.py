@@ -82,11 +82,11 @@ class TrainingRows:
         """The features of all answers."""
         return features_of(network, self.states, self.inputs) if self.fixed is None else self.fixed
 
-    def some(self, network: LevelClassifier, places: list[int]) -> Any:
+    def some(self, network: LevelClassifier, rows: list[int]) -> Any:
         """The features of a batch of answers."""
         if self.fixed is not None:
-            return self.fixed[places]
-        return network.features(*batch([self.states[k] for k in places], [self.inputs[k] for k in places]))
+            return self.fixed[rows]
+        return network.features(*batch([self.states[k] for k in rows], [self.inputs[k] for k in rows]))
 
 
 class FittedEpoch(FrozenModel):
@@ -123,8 +123,8 @@ class _KeptNetwork:
     def keep(self, fitted: FittedEpoch, network: Any, optimizer: Any, best: Mapping[str, Any]) -> None:
         """Writes the state at the end of an epoch."""
         adam = {
-            f"adam/{place}/{name}": value
-            for place, own in optimizer.state_dict()["state"].items()
+            f"adam/{location}/{name}": value
+            for location, own in optimizer.state_dict()["state"].items()
             for name, value in own.items()
         }
         tensors = {f"network/{name}": value for name, value in network.state_dict().items()} | adam
@@ -145,8 +145,8 @@ class _KeptNetwork:
         network.load_state_dict(parts["network"])
         state: dict[int, dict[str, Any]] = {}
         for name, value in parts["adam"].items():
-            place, _, own = name.partition("/")
-            state.setdefault(int(place), {})[own] = value
+            location, _, own = name.partition("/")
+            state.setdefault(int(location), {})[own] = value
         optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
         return fitted, parts["best"]
 
@@ -242,13 +242,13 @@ def _one_epoch(
     batches = [order[k : k + plan.recipe.batch_size].tolist() for k in range(0, len(order), plan.recipe.batch_size)]
     bases = [group.setdefault("base", group["lr"]) for group in optimizer.param_groups]
     network.train()
-    for number, places in enumerate(batches):
+    for number, rows in enumerate(batches):
         done = (epoch - 1) * len(batches) + number
         for group, base in zip(optimizer.param_groups, bases, strict=True):
             group["lr"] = base * _rate(done, plan.recipe.epochs * len(batches))
         losses = [
-            level_loss(found, learning.shares[name][places], weights[name])
-            for name, found in zip(network.names, network(learning.some(network, places)), strict=True)
+            level_loss(found, learning.shares[name][rows], weights[name])
+            for name, found in zip(network.names, network(learning.some(network, rows)), strict=True)
         ]
         loss = torch.stack(losses).mean()
         optimizer.zero_grad()

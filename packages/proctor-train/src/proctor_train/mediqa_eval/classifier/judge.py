@@ -293,9 +293,9 @@ def save_classifier(
     from safetensors.torch import save_file
 
     with whole_folder(folder) as draft:
-        for place, own in enumerate(states.values()):
+        for row, own in enumerate(states.values()):
             for number, state in enumerate(own):
-                save_file({name: value.contiguous() for name, value in state.items()}, _file(draft, place, number))
+                save_file({name: value.contiguous() for name, value in state.items()}, _file(draft, row, number))
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False)
         write_whole(draft / _MANIFEST, text + "\n")
 
@@ -315,7 +315,7 @@ def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedL
         raise ConfigurationError(f"{_NAME} needs PyTorch and transformers ({pip_install('train')}): {error}") from error
     encoders: dict[tuple[str, int], FrozenEncoder] = {}
     found: dict[str, TrainedLanguage] = {}
-    for place, (language, one) in enumerate(manifest.languages.items()):
+    for row, (language, one) in enumerate(manifest.languages.items()):
         name = encoder or one.encoder
         if (name, one.layers) not in encoders:
             encoders[name, one.layers] = FrozenEncoder(name, one.layers)
@@ -323,8 +323,7 @@ def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedL
         if below.sha256 != one.encoder_sha256:
             raise InputError(folder, f"language {language!r}", found=f"another encoder at {name}", expected=one.encoder)
         members = tuple(
-            _member(_file(folder, place, number), below, one, known, manifest)
-            for number, known in enumerate(one.members)
+            _member(_file(folder, row, number), below, one, known, manifest) for number, known in enumerate(one.members)
         )
         found[language] = TrainedLanguage(below, members)
     return found, manifest

@@ -59,12 +59,12 @@ class TrainedClassifier:
 
 @dataclass
 class _Language:
-    """The rated answers of one language, with `places` their indices among all, and what networks read of them. Raises
+    """The rated answers of one language, with `positions` their indices among all, and what networks read of them. Raises
     `InputError` if answers differ in their dimensions, and as `refuse_constant`."""
 
     name: str
     rated: list[RatedCase]
-    places: list[int]
+    positions: list[int]
     captions: list[str]
     recipe: ClassifierRecipe
     encoder: classifier.FrozenEncoder = field(init=False)
@@ -102,13 +102,13 @@ class _Language:
         plain = classifier.LevelClassifier(self.encoder, self.recipe.loss, begin, references=self.recipe.references)
         return classifier.features_of(plain, self.states, self.inputs)
 
-    def rows(self, places: Sequence[int]) -> TrainingRows:
+    def rows(self, indices: Sequence[int]) -> TrainingRows:
         """Some answers as training data."""
         return TrainingRows(
-            [self.states[k] for k in places],
-            [self.inputs[k] for k in places],
-            {name: shares[list(places)] for name, shares in self.shares.items()},
-            None if self.fixed is None else self.fixed[list(places)],
+            [self.states[k] for k in indices],
+            [self.inputs[k] for k in indices],
+            {name: shares[list(indices)] for name, shares in self.shares.items()},
+            None if self.fixed is None else self.fixed[list(indices)],
         )
 
     def scores(self, found: Sequence[Any], readout: Any = "expected") -> list[dict[str, float]]:
@@ -189,12 +189,11 @@ def train_classifier(
 
 def _languages(given: Sequence[RatedCase], captions: Sequence[str], recipe: ClassifierRecipe) -> list[_Language]:
     """The answers and their captions by language."""
-    places: dict[str, list[int]] = {}
+    rows: dict[str, list[int]] = {}
     for k, answer in enumerate(given):
-        places.setdefault(answer.case.language, []).append(k)
+        rows.setdefault(answer.case.language, []).append(k)
     return [
-        _Language(name, [given[k] for k in own], own, [captions[k] for k in own], recipe)
-        for name, own in places.items()
+        _Language(name, [given[k] for k in own], own, [captions[k] for k in own], recipe) for name, own in rows.items()
     ]
 
 
@@ -249,17 +248,19 @@ class _PlannedNetwork:
 
 
 def _planned(language: _Language, member: int, fold: int, sides: tuple[list[int], list[int]]) -> _PlannedNetwork:
-    number = {place: k for k, place in enumerate(language.places)}
+    number = {location: k for k, location in enumerate(language.positions)}
     inside, outside = ([number[k] for k in side if k in number] for side in sides)
     cases = [language.rated[k] for k in inside]
     try:
         learning, choosing = encounter_folds(cases, _CHOOSING, language.recipe.seed)[member % _CHOOSING]
     except InputError as error:
-        place, expected = (
+        location, expected = (
             f"encounters in {language.name!r} to train on",
             f"{_CHOOSING}, since a part of them chooses the epoch",
         )
-        raise InputError(place, found=str(len({case.case.encounter for case in cases})), expected=expected) from error
+        raise InputError(
+            location, found=str(len({case.case.encounter for case in cases})), expected=expected
+        ) from error
     refuse_leaks((cases[k].case for k in learning), (cases[k].case for k in choosing), where="the part that chooses")
     return _PlannedNetwork(
         language, member, fold, [inside[k] for k in learning], [inside[k] for k in choosing], outside
@@ -278,17 +279,17 @@ def _left_out(
     level: list[dict[str, float]] = [{} for _ in rated]
     for fold, (_, outside) in enumerate(folds):
         for language in languages:
-            inside = set(language.places)
-            places = [k for k in outside if k in inside]
+            inside = set(language.positions)
+            rows = [k for k in outside if k in inside]
             own = [found[language.name, fold, member][0].outside or [] for member in range(language.recipe.seeds)]
             for member, given in enumerate(own):
-                for place, scores in zip(places, language.scores(given), strict=True):
-                    each[member][place] = scores
+                for row, scores in zip(rows, language.scores(given), strict=True):
+                    each[member][row] = scores
             together = [np.stack([np.asarray(given[k]) for given in own]) for k in range(len(language.dimensions))]
-            for place, scores, most in zip(
-                places, language.scores(together), language.scores(together, "level"), strict=True
+            for row, scores, most in zip(
+                rows, language.scores(together), language.scores(together, "level"), strict=True
             ):
-                mean[place], level[place] = scores, most
+                mean[row], level[row] = scores, most
     return each, mean, level
 
 

@@ -120,9 +120,9 @@ class Answers:
             analyzer, sizes = _GRAMS[self.language]
             counter = CountVectorizer(analyzer=analyzer, ngram_range=sizes)
             # Each distinct text is read once. The extra last text prevents an error for texts without any n-gram.
-            place = {text: row for row, text in enumerate(dict.fromkeys(self.texts[part]))}
-            table = counter.fit_transform([*place, "no"]).tocsr()
-            self._counts[part] = Counts(table[[place[text] for text in self.texts[part]]], dict(counter.vocabulary_))
+            index = {text: row for row, text in enumerate(dict.fromkeys(self.texts[part]))}
+            table = counter.fit_transform([*index, "no"]).tocsr()
+            self._counts[part] = Counts(table[[index[text] for text in self.texts[part]]], dict(counter.vocabulary_))
         return self._counts[part]
 
 
@@ -244,9 +244,9 @@ class Contrasts:
 
     def part(self, rows: Ints) -> Contrasts:
         """The contrasts made from some rows of the training answers, renumbered from 0."""
-        place = {row: k for k, row in enumerate(rows.tolist())}
-        kept = [k for k, row in enumerate(self.origin.tolist()) if row in place]
-        origin = np.array([place[int(self.origin[k])] for k in kept], dtype=np.int64)
+        index = {row: k for k, row in enumerate(rows.tolist())}
+        kept = [k for k, row in enumerate(self.origin.tolist()) if row in index]
+        origin = np.array([index[int(self.origin[k])] for k in kept], dtype=np.int64)
         return Contrasts(self.answers, self.changed[kept], origin, tuple(self.wording[k] for k in kept))
 
     @property
@@ -280,21 +280,21 @@ def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[in
     origin: list[int] = []
     numbers: list[int] = []
     by_question: dict[str, list[int]] = {}
-    for place, case in enumerate(cases):
-        by_question.setdefault(case.id, []).append(place)
-    given = [place for place, case in enumerate(cases) if case.candidate.strip()]
-    given.sort(key=lambda place: (cases[place].id, cases[place].candidate))
+    for row, case in enumerate(cases):
+        by_question.setdefault(case.id, []).append(row)
+    given = [row for row, case in enumerate(cases) if case.candidate.strip()]
+    given.sort(key=lambda row: (cases[row].id, cases[row].candidate))
     for number, wording in enumerate(_wordings().get(cases[0].language, [])):
         rng = generator(seed, "embedded-judge", "contrasts", cases[0].language, f"denied/{number}")
         for drawn in rng.permutation(len(given))[:_EACH]:
-            place = given[drawn]
-            own = cases[place]
+            row = given[drawn]
+            own = cases[row]
             text = wording.replace("{text}", own.candidate.strip())
             changed.append(len(made))
-            origin.append(place)
+            origin.append(row)
             numbers.append(number)
-            others = [cases[k] for k in by_question[own.id] if k != place]
-            made += [replace(one, id=f"{own.id}#{number}#{place}") for one in (replace(own, candidate=text), *others)]
+            others = [cases[k] for k in by_question[own.id] if k != row]
+            made += [replace(one, id=f"{own.id}#{number}#{row}") for one in (replace(own, candidate=text), *others)]
     return made, changed, origin, numbers
 
 
@@ -440,9 +440,9 @@ def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Flo
     counts = answers.counts(texts)
     names = views.grams[vocabulary]
     found = np.zeros((len(answers), len(names)))
-    places = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
-    if places:
-        here, there = (np.array(one) for one in zip(*places, strict=True))
+    rows = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
+    if rows:
+        here, there = (np.array(one) for one in zip(*rows, strict=True))
         times = counts.table[:, there].astype(np.float64)
         times.data = (np.log(times.data) + 1) * views.rarity[vocabulary][here[times.indices]]
         length = np.sqrt(np.asarray(times.power(2).sum(axis=1)).ravel())

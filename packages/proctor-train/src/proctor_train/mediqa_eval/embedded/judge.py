@@ -115,8 +115,8 @@ def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, o
 
 def _learned(arrays: Arrays) -> Learned:
     parts: dict[str, Any] = {name: {} for name in ("grams", "rarity", "means", "sizes", "weights")}
-    for place, array in arrays.items():
-        name, _, own = place.partition("/")
+    for row, array in arrays.items():
+        name, _, own = row.partition("/")
         value = tuple(array.tolist()) if name in _KINDS else float(array) if name == "sizes" else array
         if own:
             parts[name][own] = value
@@ -426,8 +426,8 @@ class EmbeddedJudge:
             refuse_unlearned("embedded-judge", case, levels)
         found: dict[int, DimensionScores] = {}
         for language in dict.fromkeys(case.language for case in cases):
-            places = [k for k, case in enumerate(cases) if case.language == language]
-            inside = [cases[k] for k in places]
+            indices = [k for k, case in enumerate(cases) if case.language == language]
+            inside = [cases[k] for k in indices]
             columns, given = stacked_columns(self._stacked, inside)
             answers = read_answers(inside, self._encoders).stacked(columns, given)
             self._refuse_others(answers, self._learned[language])
@@ -436,7 +436,7 @@ class EmbeddedJudge:
                 if not row.all():
                     reason = f"{columns[int(np.argmin(row))].removeprefix(STACKED)}: no score of this answer"
                     scored[k] = DimensionScores.none(inside[k], reason, flags=scored[k].flags)
-            found |= dict(zip(places, scored, strict=True))
+            found |= dict(zip(indices, scored, strict=True))
         return [found[k] for k in range(len(cases))]
 
     def _scored(self, cases: Sequence[Case], answers: Answers, learned: Learned) -> list[DimensionScores]:

@@ -192,7 +192,7 @@ def relative(rated: Floats) -> Floats:
 class RatedAnswers:
     """Rated answers of one language. `ratings` (rows × dimensions) are scaled to 0 to 1 from the lowest to the highest
     level, which are `lowest` and `lowest` + `span`; `better` says whether more is better on each dimension (1 or −1).
-    `contrasts` are changed answers, if any. `places` are the rows' indices among the given cases; answers without a
+    `contrasts` are changed answers, if any. `positions` are the rows' indices among the given cases; answers without a
     person's rating come last and have none."""
 
     answers: Answers
@@ -202,7 +202,7 @@ class RatedAnswers:
     span: Floats
     better: Floats
     split: Split
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     contrasts: Contrasts | None = None
 
     def part(self, rows: Ints) -> RatedAnswers:
@@ -212,7 +212,7 @@ class RatedAnswers:
             answers=self.answers.part(rows),
             ratings=self.ratings[rows],
             split=self.split.part(rows),
-            places=(),
+            positions=(),
             contrasts=None if self.contrasts is None else self.contrasts.part(rows),
         )
 

@@ -119,11 +119,11 @@ def split_encounters(known: RatedAnswers, recipe: Recipe) -> tuple[int, int]:
 def _read(
     rated: Sequence[RatedCase], language: str, material: TrainingMaterial, encoders: Encoders | None
 ) -> RatedAnswers:
-    places = [k for k, one in enumerate(rated) if one.case.language == language]
-    dimensions = rated[places[0]].case.dimensions
+    rows = [k for k, one in enumerate(rated) if one.case.language == language]
+    dimensions = rated[rows[0]].case.dimensions
     names = tuple(dimension.name for dimension in dimensions)
     weak = [one for one in material.weak if one.case.language == language and set(one.values) == set(names)]
-    inside = [*(rated[k] for k in places), *weak]
+    inside = [*(rated[k] for k in rows), *weak]
     for one in inside:
         if one.case.dimensions != dimensions or set(one.values) != set(names):
             found, expected = f"ratings of {', '.join(sorted(one.values))}", f"one of each of {', '.join(names)}"
@@ -132,7 +132,7 @@ def _read(
     span = np.array([dimension.levels[-1] for dimension in dimensions]) - lowest
     values = np.array([[one.values[name] for name in names] for one in inside])
     cases = [one.case for one in inside]
-    made, changed, origin, wording = changed_cases(cases[: len(places)], 0)
+    made, changed, origin, wording = changed_cases(cases[: len(rows)], 0)
     read = read_answers([*cases, *made], encoders)
     own, new = read.part(np.arange(len(cases))), read.part(np.arange(len(cases), len(read)))
     columns, given = _scores_beside(material.stacked, cases)
@@ -145,8 +145,8 @@ def _read(
         lowest,
         span,
         better=np.array([-1.0 if dimension.lower_is_better else 1.0 for dimension in dimensions]),
-        split=_split(cases, len(places)),
-        places=tuple(places),
+        split=_split(cases, len(rows)),
+        positions=tuple(rows),
         contrasts=Contrasts(new.stacked(columns, beside), np.array(changed), np.array(origin), tuple(wording)),
     )
 
@@ -198,8 +198,8 @@ def scores_of(name: str, keys: Sequence[tuple[str, str]], found: Sequence[tuple[
     """Scores in the form of an audit; `keys` are item and system of each case that was read."""
     scores: dict[Key, float | None] = {}
     for known, table in found:
-        for place, row in zip(known.places, table[known.split.rated].tolist(), strict=True):
-            scores |= {(*keys[place], name): value for name, value in zip(known.dimensions, row, strict=True)}
+        for index, row in zip(known.positions, table[known.split.rated].tolist(), strict=True):
+            scores |= {(*keys[index], name): value for name, value in zip(known.dimensions, row, strict=True)}
     return MetricScores(name, scores)
 
 

@@ -75,13 +75,13 @@ class Assignment:
         present, text = self._table.present[rows], self._text[rows]
         used = np.unique(text[present])
         column = np.searchsorted(used, text)
-        items, places = np.nonzero(present)
+        items, indices = np.nonzero(present)
         is_right = np.zeros((len(rows), len(used)), dtype=np.bool_)
-        np.logical_or.at(is_right, (items, column[items, places]), right[rows][present])
+        np.logical_or.at(is_right, (items, column[items, indices]), right[rows][present])
         found = np.zeros(scores.shape[:2], dtype=np.bool_)
         for draw, drawn in enumerate(scores):
             value = np.full((len(rows), len(used)), _NEVER)
-            value[items, column[items, places]] = drawn[items, places]
+            value[items, column[items, indices]] = drawn[items, indices]
             _, chosen = linear_sum_assignment(value, maximize=True)
             found[draw] = is_right[np.arange(len(rows)), chosen]
         return found

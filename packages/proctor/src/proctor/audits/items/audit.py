@@ -331,13 +331,13 @@ def option_pools(table: OptionTable, right: NDArray[np.bool_], *, draws: int, se
     phrases = table.phrases
     everywhere, in_group = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for row, item in enumerate(table.items):
-        of_item = {phrases[row][place] for place in np.flatnonzero(right[row])}
+        of_item = {phrases[row][index] for index in np.flatnonzero(right[row])}
         everywhere.update(of_item)
         in_group[item.group].update(of_item)
     scores = np.zeros(table.present.shape)
     for row, item in enumerate(table.items):
-        for place, phrase in enumerate(phrases[row]):
-            scores[row, place] = in_group[item.group][phrase] - everywhere[phrase]
+        for index, phrase in enumerate(phrases[row]):
+            scores[row, index] = in_group[item.group][phrase] - everywhere[phrase]
     groups = np.unique([item.group for item in table.items], return_inverse=True)[1]
     plan = Resampling(draws=draws, seed=seed, bounds=(0.0, 1.0))
     known = mean_interval(table.hits(scores, right).astype(np.float64), groups, plan)
@@ -392,7 +392,7 @@ def text_cues(item: Item, beside: Sequence[Item], *, seed: int = 0) -> TextCues:
     """
     others = sorted((one for one in beside if one.id != item.id and len(one.options) > 1), key=lambda one: one.id)
     order = generator(seed, "living", item.id).permutation(len(others))[:MOST_BESIDE]
-    others = [others[int(place)] for place in sorted(order.tolist())]
+    others = [others[int(row)] for row in sorted(order.tolist())]
     table = OptionTable([item, *others], seed)
     right = right_options(table)
     chance = np.array([chance_of(one) or 0.0 for one in table.items])
@@ -413,10 +413,10 @@ def _rules(table: OptionTable, right: NDArray[np.bool_], chance: NDArray[np.floa
     enough = groups is not None and groups.max(initial=-1) + 1 >= _MIN_GROUPS
     p = p_above_chance(hits[:, 1:], chance[1:], groups) if enough and groups is not None else np.ones(len(hits))
     found = []
-    for place, one in enumerate(baselines):
-        above = bool(p[place] * len(hits) < _LEVEL)
-        if hits[place, 0] and (above or one.name in ALWAYS):
-            values, names = hits[place, 1:].astype(float), [other.group for other in table.items[1:]]
+    for row, one in enumerate(baselines):
+        above = bool(p[row] * len(hits) < _LEVEL)
+        if hits[row, 0] and (above or one.name in ALWAYS):
+            values, names = hits[row, 1:].astype(float), [other.group for other in table.items[1:]]
             others = mean_interval(values, names, Resampling(draws=200, seed=seed, bounds=(0.0, 1.0)))
             found.append(RuleCue(one.name, one.label, others, above))
     return sorted(
@@ -437,8 +437,8 @@ def _probability(table: OptionTable, right: NDArray[np.bool_], seed: int) -> Est
     rng = generator(seed, "living", "refits")
     draws = [rng.integers(0, len(by_group), len(by_group)) for _ in range(_REFITS)]
     fits = [
-        _key_share(table, right, np.concatenate([by_group[place] for place in places]))
-        for places in (np.arange(len(by_group)), *draws)
+        _key_share(table, right, np.concatenate([by_group[index] for index in indices]))
+        for indices in (np.arange(len(by_group)), *draws)
     ]
     low, high = np.quantile(fits[1:], [0.025, 0.975])
     return Estimate(fits[0], float(low), float(high), len(rows), len(names))

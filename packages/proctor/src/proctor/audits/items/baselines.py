@@ -170,11 +170,11 @@ class BaselineComparison:
                 kind="model" if isinstance(one, ModelHits) else "rule" if one.kind == "rule" else "learned",
                 accuracy=self.estimate(own, rows),
                 chance=self.mean_chance(rows) if len(rows) else None,
-                p=p[place],
-                p_holm=adjusted[place],
+                p=p[row],
+                p_holm=adjusted[row],
                 missing=len(self.items) - len(rows),
             )
-            for place, (one, (own, rows)) in enumerate(zip(every, hits, strict=True))
+            for row, (one, (own, rows)) in enumerate(zip(every, hits, strict=True))
         ]
         return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
 
@@ -197,7 +197,7 @@ class BaselineComparison:
             accuracy=accuracy,
             chance=chance,
             covers_chance=_covers(accuracy, chance),
-            chosen={baselines[place].name: int((chosen == place).sum()) for place in np.unique(chosen)},
+            chosen={baselines[row].name: int((chosen == row).sum()) for row in np.unique(chosen)},
             folds=hits.shape[2],
             facets=tuple(part for facet in facets for part in self._by_facet(facet, solved)),
         )
@@ -206,10 +206,10 @@ class BaselineComparison:
 
     def estimate(self, hits: NDArray[np.bool_], rows: _Rows | None = None) -> Estimate:
         """The accuracy over the items (or these rows), with its clustered interval."""
-        places = np.arange(len(self.items)) if rows is None else rows
+        indices = np.arange(len(self.items)) if rows is None else rows
         return mean_interval(
-            hits[places].astype(np.float64),
-            self.groups[places],
+            hits[indices].astype(np.float64),
+            self.groups[indices],
             Resampling(draws=self.draws, seed=self.seed, bounds=(0.0, 1.0)),
         )
 
@@ -324,7 +324,7 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
     """All fixed rules: each place, the second longest and second shortest option, the most and the least of each feature.
     Ties are broken at random. `right` (items × options) says which options are right.
     """
-    scores = {**_places(table), **_by_rank(table)}
+    scores = {**_rows(table), **_by_rank(table)}
     for index, feature in enumerate(table.features):
         values = table.values[:, :, index]
         scores[feature.most, f"most: {feature.label}"] = values
@@ -335,11 +335,11 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
     ]
 
 
-def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
-    places = np.broadcast_to(np.arange(table.width), table.present.shape)
+def _rows(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
+    rows = np.broadcast_to(np.arange(table.width), table.present.shape)
     return {
-        (f"always-{letter}", f"always the option {letter}"): (places == place).astype(np.float64)
-        for place, letter in enumerate(option_letters(table.width))
+        (f"always-{letter}", f"always the option {letter}"): (rows == row).astype(np.float64)
+        for row, letter in enumerate(option_letters(table.width))
     }
 
 
@@ -395,11 +395,11 @@ def _nearest(items: Sequence[Item]) -> _Guess:
 
 def _most_similar(rows: Any, among: Any) -> _Rows:
     """For each row the place of the most similar one (ties: the first)."""
-    places = [
+    indices = [
         np.asarray((rows[start : start + _CHUNK] @ among.T).toarray()).round(9).argmax(axis=1)
         for start in range(0, rows.shape[0], _CHUNK)
     ]
-    return np.concatenate(places)
+    return np.concatenate(indices)
 
 
 def _lends(donor: Item, item: Item) -> bool:
@@ -440,11 +440,11 @@ def _similar(table: OptionTable, right: _Hits) -> Callable[[_Rows, _Rows], _Hits
             rows = test[start : start + _CHUNK]
             # The right answers to similar questions, weighted by similarity: one text for each row.
             expected = asked[rows] @ answers
-            for place in range(table.width):
-                there = table.present[rows, place]
-                options = offered[first[rows[there]] + place]
+            for index in range(table.width):
+                there = table.present[rows, index]
+                options = offered[first[rows[there]] + index]
                 products = np.asarray(options.multiply(expected[there]).sum(axis=1), dtype=np.float64).ravel()
-                scores[rows[there], place] = products.round(9)
+                scores[rows[there], index] = products.round(9)
         return table.hits(scores, right)[test]
 
     return guess

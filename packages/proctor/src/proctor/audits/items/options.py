@@ -129,8 +129,8 @@ class OptionTable:
         below = ((values[:, None] < values[:, :, None]) & present[:, None]).sum(axis=2)
         equal = ((values[:, None] == values[:, :, None]) & present[:, None]).sum(axis=2) - 1
         ranks = (below + equal / 2) / others
-        place = np.broadcast_to(np.arange(self.width)[:, None] / others, (*self.present.shape, 1))
-        return np.concatenate([values - means, ranks, place], axis=-1) * present
+        slot = np.broadcast_to(np.arange(self.width)[:, None] / others, (*self.present.shape, 1))
+        return np.concatenate([values - means, ranks, slot], axis=-1) * present
 
     @cached_property
     def words(self) -> Any:
@@ -149,8 +149,8 @@ class OptionTable:
         by `lots`."""
         masked = np.where(self.present, scores, -np.inf)
         tied = self.present & (masked == masked.max(axis=1, keepdims=True))
-        places = np.where(tied, self.lots, -1.0).argmax(axis=1)
-        return np.asarray(right[np.arange(len(places)), places])
+        slots = np.where(tied, self.lots, -1.0).argmax(axis=1)
+        return np.asarray(right[np.arange(len(slots)), slots])
 
     def options_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A mask (items × options) of the options of these items."""
@@ -172,10 +172,10 @@ class OptionTable:
             asked = set(words(item.question))
             option_words = [set(words(option)) for option in item.options]
             uses = Counter(word for option in option_words for word in option)
-            for place, option in enumerate(option_words):
+            for slot, option in enumerate(option_words):
                 if option:
-                    question[row, place] = len(option & asked) / len(option)
-                    own[row, place] = sum(uses[word] == 1 for word in option) / len(option)
+                    question[row, slot] = len(option & asked) / len(option)
+                    own[row, slot] = sum(uses[word] == 1 for word in option) / len(option)
         return {
             "question-words": question,
             "own-words": own,
@@ -202,7 +202,7 @@ class OptionTable:
         questions = [item.question for item in self.items]
         options = [option for item in self.items for option in item.options]
         weights = tfidf([*questions, *options], (1, 2))
-        rows, places = self.present.nonzero()
+        rows, slots = self.present.nonzero()
         asked, offered = weights[: len(questions)], weights[len(questions) :]
         to_question = np.zeros(self.present.shape)
         to_question[self.present] = _row_products(asked[rows], offered)
@@ -211,8 +211,8 @@ class OptionTable:
         for step in range(1, self.width):  # each option with the one `step` places further, cyclically
             count = self.counts[rows]
             live = step < count
-            partner = first[rows] + (places + step) % count
-            to_others[rows[live], places[live]] += _row_products(offered[live], offered[partner[live]])
+            partner = first[rows] + (slots + step) % count
+            to_others[rows[live], slots[live]] += _row_products(offered[live], offered[partner[live]])
         to_others /= np.maximum(self.counts - 1, 1)[:, None]
         letters = tfidf([*questions, *options], CHARACTERS)
         to_letters = np.zeros(self.present.shape)
@@ -240,8 +240,8 @@ class OptionTable:
     def _by_meaning(self, encode: Encoder) -> dict[str, NDArray[np.float64]]:
         texts = [*(item.question for item in self.items), *(option for item in self.items for option in item.options)]
         distinct = list(dict.fromkeys(texts))
-        place = {text: index for index, text in enumerate(distinct)}
-        vectors = np.asarray(encode(distinct), dtype=np.float64)[[place[text] for text in texts]]
+        slot = {text: index for index, text in enumerate(distinct)}
+        vectors = np.asarray(encode(distinct), dtype=np.float64)[[slot[text] for text in texts]]
         asked, offered = vectors[: len(self.items)], vectors[len(self.items) :]
         meaning = np.zeros(self.present.shape)
         meaning[self.present] = (asked[self.present.nonzero()[0]] * offered).sum(axis=1)
@@ -257,17 +257,17 @@ class OptionTable:
             asked = {row: phrases_of(self.items[row].question, sizes) for row in rows}
             mentions = Counter(phrase for found in asked.values() for phrase in found & offers.keys())
             for row in rows:
-                for place, phrase in enumerate(phrases[row]):
-                    repeats[row, place] = offers[phrase] - 1
-                    inside[row, place] = mentions[phrase] - (phrase in asked[row])
+                for slot, phrase in enumerate(phrases[row]):
+                    repeats[row, slot] = offers[phrase] - 1
+                    inside[row, slot] = mentions[phrase] - (phrase in asked[row])
         every = Counter(phrase for own_phrases in phrases for phrase in set(own_phrases))
         named = [set(words(item.group.replace("_", " "))) for item in self.items]
         offered, name = np.zeros(self.present.shape), np.zeros(self.present.shape)
         for row, own_phrases in enumerate(phrases):
-            for place, phrase in enumerate(own_phrases):
+            for slot, phrase in enumerate(own_phrases):
                 own = set(phrase.split())
-                offered[row, place] = every[phrase] - 1
-                name[row, place] = len(own & named[row]) / max(1, len(own))
+                offered[row, slot] = every[phrase] - 1
+                name[row, slot] = len(own & named[row]) / max(1, len(own))
         return {"repeats": repeats, "in-questions": inside, "offers": offered, "group-name": name}
 
 
@@ -305,8 +305,8 @@ def tfidf(texts: Sequence[str], ngrams: tuple[int, int], min_df: int = 1) -> Any
             tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, dtype=np.float64
         )
     usual = "question"  # keeps the vocabulary from being empty
-    place = {text: row for row, text in enumerate(dict.fromkeys([*texts, usual]))}
-    counts = counter.fit_transform(place)[[place[text] for text in [*texts, *min_df * [usual]]]]
+    slot = {text: row for row, text in enumerate(dict.fromkeys([*texts, usual]))}
+    counts = counter.fit_transform(slot)[[slot[text] for text in [*texts, *min_df * [usual]]]]
     counts = counts[:, np.bincount(counts.indices, minlength=counts.shape[1]) >= min_df]
     counts.sort_indices()  # sums are taken in this order
     return TfidfTransformer(sublinear_tf=True).fit(counts).transform(counts[: len(texts)])
@@ -422,15 +422,15 @@ def right_options(table: OptionTable) -> NDArray[np.bool_]:
 
     right = np.zeros_like(table.present)
     for row, item in enumerate(table.items):
-        for place in _places(item):
-            right[row, place] = True
+        for slot in _slots(item):
+            right[row, slot] = True
     return right
 
 
 def audit_options(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed: int) -> OptionAudit:
     """Histograms and contrasts of right against wrong options. If several options are right, the histograms count the
     first one of the reference."""
-    key = np.array([_places(item)[0] for item in table.items])
+    key = np.array([_slots(item)[0] for item in table.items])
     rows = np.arange(len(key))
     length = table.values[:, :, 0]
     own = length[rows, key]
@@ -447,7 +447,7 @@ def audit_options(table: OptionTable, right: NDArray[np.bool_], *, draws: int, s
     )
 
 
-def _places(item: Item) -> list[int]:
+def _slots(item: Item) -> list[int]:
     letters = option_letters(len(item.options))
     keys = (item.reference.answer, *item.reference.accepted) if item.reference else ()
     for key in keys:
@@ -456,10 +456,10 @@ def _places(item: Item) -> list[int]:
     return [letters.index(str(key)) for key in keys]
 
 
-def _histograms(places: NDArray[np.int64], counts: NDArray[np.int64], what: str, seed: int) -> tuple[Histogram, ...]:
+def _histograms(slots: NDArray[np.int64], counts: NDArray[np.int64], what: str, seed: int) -> tuple[Histogram, ...]:
     found = []
     for options in np.unique(counts):
-        seen = np.bincount(places[counts == options], minlength=options)
+        seen = np.bincount(slots[counts == options], minlength=options)
         p, test = _uniform_p(seen, generator(seed, "audit", what, str(options)))
         found.append(Histogram(int(options), tuple(int(count) for count in seen), p, test))
     return tuple(found)
@@ -469,12 +469,12 @@ def _uniform_p(seen: NDArray[np.int64], rng: np.random.Generator) -> tuple[float
     """Pearson's chi-square test of equal frequencies; simulated if fewer than five are expected."""
     from scipy.special import chdtrc
 
-    total, places = int(seen.sum()), len(seen)
-    expected = total / places
+    total, slots = int(seen.sum()), len(seen)
+    expected = total / slots
     statistic = float(((seen - expected) ** 2).sum() / expected)
     if expected >= 5:
-        return float(chdtrc(places - 1, statistic)), "chi-square"
-    simulated = rng.multinomial(total, np.full(places, 1 / places), size=_SIMULATIONS)
+        return float(chdtrc(slots - 1, statistic)), "chi-square"
+    simulated = rng.multinomial(total, np.full(slots, 1 / slots), size=_SIMULATIONS)
     as_far = (((simulated - expected) ** 2).sum(axis=1) / expected >= statistic - 1e-9).sum()
     return float((1 + as_far) / (1 + _SIMULATIONS)), "simulated chi-square"
 

@@ -51,7 +51,7 @@ _SIZES = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("left", "top", "
 _MOST_NUMBERS = 4 * (MOST_NAMED + 1)
 
 
-class _Placed(StrictFormat):
+class _LocatedBox(StrictFormat):
     """A format for locations in a picture of `width` × `height` units, with the origin at the top left. The default
     units are thousandths of the picture, which are independent of the displayed size."""
 
@@ -67,7 +67,7 @@ class _Placed(StrictFormat):
         return all(0 <= number <= limit for number, limit in zip(numbers, limits, strict=True))
 
 
-class BoxesFormat(OverlapFormat, _Placed):
+class BoxesFormat(OverlapFormat, _LocatedBox):
     """One box, or `several`, as [left, top, right, bottom], in the given order (most certain first).
 
     Right if there are as many boxes as in the reference, and they can be matched one to one with an intersection over
@@ -149,7 +149,7 @@ class BoxesFormat(OverlapFormat, _Placed):
         return None
 
 
-class PointFormat(_Placed):
+class PointFormat(_LocatedBox):
     """A point as [x, y]. Right within `tolerance` units of a reference point, or inside a reference box [left, top,
     right, bottom], including its edges (the pointing game: Zhang et al. 2018, International Journal of Computer Vision
     126:1084). Strict: only the two numbers.
@@ -362,7 +362,7 @@ def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[flo
         plain = _NAMED_CORNERS.sub(r"[\g<1>, \g<2>, \g<3>, \g<4>]", plain) if size == 4 else plain
         for pattern in (_CLOCK, _MARK):
             plain = pattern.sub(lambda hit: " \x00" * (len(hit[0]) // 2) + " " * (len(hit[0]) % 2), plain)
-        hits = [hit for hit in _RUN.finditer(plain) if _group(hit[0], size) and _placed(hit, plain)]
+        hits = [hit for hit in _RUN.finditer(plain) if _group(hit[0], size) and _located(hit, plain)]
         if any(_OR.match(plain, hit.end()) for hit in hits):
             raise ParseError(expected="no alternatives", found=statement.text)
         if hits:
@@ -370,7 +370,7 @@ def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[flo
     return []
 
 
-def _placed(hit: re.Match[str], text: str) -> bool:
+def _located(hit: re.Match[str], text: str) -> bool:
     """Whether a sequence of numbers is a location: in brackets, with names, or at the start of the text."""
     bracketed = text[: hit.start()].rstrip()[-1:] in {"[", "(", "{", "<", ">"} and "(" not in hit[0]
     named = "=" in hit[0] or ":" in hit[0] or re.match(r"[a-z]", hit[0], re.IGNORECASE) is not None

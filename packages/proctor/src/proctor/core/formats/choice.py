@@ -308,8 +308,8 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
 
 def _is_denied_text(rest: str, letter: str, options: Sequence[str]) -> bool:
     """Whether an option's own text follows its letter and is denied ("A Kelly clamp is not used")."""
-    place = ord(letter.upper()) - ord("A")
-    words = re.findall(r"[^\W_]+", options[place]) if place < len(options) else []
+    position = ord(letter.upper()) - ord("A")
+    words = re.findall(r"[^\W_]+", options[position]) if position < len(options) else []
     said = re.match(r"\W+" + r"\W+".join(map(re.escape, words)), rest, re.IGNORECASE) if words else None
     return said is not None and _REJECTED.match(rest, said.end()) is not None
 
@@ -341,8 +341,8 @@ def is_article(letter: str, rest: str, options: Sequence[str]) -> bool:
     """
     if letter not in {"A", "I"} or not _WORD.match(rest) or _REASON.match(rest) or _MORE.match(rest):
         return False
-    place = ord(letter) - ord("A")
-    own = _without_article(options[place]) if place < len(options) else ""
+    position = ord(letter) - ord("A")
+    own = _without_article(options[position]) if position < len(options) else ""
     said = _without_article(first_sentence(rest[:_MOST_SAID]))
     if own and (said == own or said.startswith(f"{own} ") or f"{own} ".startswith(f"{said} ")):
         return False

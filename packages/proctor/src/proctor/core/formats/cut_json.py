@@ -50,20 +50,20 @@ def _closed(bare: str, end: int, in_string: bool) -> dict[str, JsonValue]:
     open_now: list[str] = []
     ends: deque[tuple[int, list[str]]] = deque(maxlen=_TRIES)
     for token in _TOKENS.finditer(bare, 0, end):
-        sign, place = token[0], token.end()
+        sign, position = token[0], token.end()
         if sign in _CLOSES:
             open_now.append(_CLOSES[sign])
         elif sign in "}]":
             open_now.pop()
         elif sign == ",":  # what stands before it is whole
-            place = token.start()
-        ends.append((place, [*open_now]))
+            position = token.start()
+        ends.append((position, [*open_now]))
     if in_string and end + 1 < len(bare):  # more than its opening quote
         bare += '"'
         ends.append((len(bare), open_now))
-    for place, closing in reversed(ends):
+    for position, closing in reversed(ends):
         try:
-            value = json.loads(bare[:place] + "".join(reversed(closing)), strict=False)
+            value = json.loads(bare[:position] + "".join(reversed(closing)), strict=False)
         except ValueError:
             continue
         if isinstance(value, dict):

@@ -212,10 +212,10 @@ def _intervals(text: str) -> list[tuple[float, float]]:
     taken = bytearray(len(text))
     for pattern in (_BETWEEN, _NAMED, _JOINED):
         for hit in pattern.finditer(text):
-            place = slice(*hit.span())
-            if not any(taken[place]):
+            position = slice(*hit.span())
+            if not any(taken[position]):
                 by_start[hit.start()] = hit
-                taken[place] = b"\1" * len(hit[0])
+                taken[position] = b"\1" * len(hit[0])
     hits = [by_start[start] for start in sorted(by_start)]
     kept = [hit for hit in hits if _states(hit, text) and not _NOT.search(text, max(0, hit.start() - 24), hit.start())]
     pairs = itertools.pairwise(kept)

@@ -19,7 +19,7 @@ from proctor.core.text import NUMBER_WORDS, deferred
 
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _WORDS = {word: number for number, word in enumerate(NUMBER_WORDS)} | {
-    word: 10 * place for place, word in enumerate(_TENS, 2)
+    word: 10 * position for position, word in enumerate(_TENS, 2)
 }
 _WORDS |= {"no": 0, "none": 0, "a single": 1, "a hundred": 100, "one hundred": 100, "hundred": 100}
 _WORDS |= {

@@ -61,7 +61,7 @@ class ScaleFormat(StrictFormat):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
-        named = "; ".join(f"{self.low + place}: {label}" for place, label in enumerate(self.labels))
+        named = "; ".join(f"{self.low + position}: {label}" for position, label in enumerate(self.labels))
         levels = f"a whole number from {self.low} to {self.high}{f' ({named})' if named else ''}"
         if self.strict:
             return f"Reply with {levels} and nothing else."
@@ -94,11 +94,11 @@ class ScaleFormat(StrictFormat):
     def _named(self, statement: Statement, text: str) -> int | None:
         """The level whose name begins a statement or is all of it."""
         start = plain_words(_LEAD.sub("", first_sentence(text), count=1)).strip(" .!*\"'()[]")
-        for place, label in sorted(enumerate(self.labels), key=lambda one: -len(one[1])):
+        for position, label in sorted(enumerate(self.labels), key=lambda one: -len(one[1])):
             name = plain_words(label)
             ends = r"(?!\w|-|\s(?:to|or|and)\b)" if statement.sure else r"\s?[:;,]"
             if start == name or re.match(re.escape(name) + ends, start):
-                return self.low + place
+                return self.low + position
         return None
 
     def _level(self, number: float, text: str) -> int:
@@ -114,7 +114,7 @@ class ScaleFormat(StrictFormat):
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         """Parse the number or the name of the level."""
-        names = {plain_words(label): self.low + place for place, label in enumerate(self.labels)}
+        names = {plain_words(label): self.low + position for position, label in enumerate(self.labels)}
         known = names.get(plain_words(text))
         return known if known is not None else self.check(cell_quantity(text, self._expected()), options)
 

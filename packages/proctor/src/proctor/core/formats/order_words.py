@@ -37,10 +37,10 @@ BACKWARDS = deferred(
 )
 ORDINALS = {word: n for n, word in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh"), 1)}
 CARDINALS = {word: n for n, word in enumerate(("one", "two", "three", "four", "five", "six", "seven"), 1)}
-PLACE = r"(?:(?:step|position|place|rank|no\.?|number|frame|picture|image|schritt|étape|paso|passo|步骤|第|ステップ|الخطوة|шаг)[\s_#]{0,2})?"
-PLACED = re.compile(r"position|order|step|rank|place|index|number|sequence|time|#|^no\b|^n$|^$", re.IGNORECASE)
+POSITION = r"(?:(?:step|position|place|rank|no\.?|number|frame|picture|image|schritt|étape|paso|passo|步骤|第|ステップ|الخطوة|шаг)[\s_#]{0,2})?"
+POSITIONED = re.compile(r"position|order|step|rank|place|index|number|sequence|time|#|^no\b|^n$|^$", re.IGNORECASE)
 _NUMBER = deferred(
-    rf"^[\W_]*{PLACE}(?:(?P<digits>\d{{1,2}})(?:st|nd|rd|th)?|(?P<word>{'|'.join(ORDINALS)}))[\W_]*$", re.IGNORECASE
+    rf"^[\W_]*{POSITION}(?:(?P<digits>\d{{1,2}})(?:st|nd|rd|th)?|(?P<word>{'|'.join(ORDINALS)}))[\W_]*$", re.IGNORECASE
 )
 TURNS = deferred(
     r"[.;\n]+|,?\s(?=(?:and )?(?:then|next|followed by|finally|lastly|afterwards?|after that|before)\b(?!\s?[.;,]|\s?$))",
@@ -74,12 +74,12 @@ def position_in(text: str) -> int:
     return int(hit["digits"]) if hit["digits"] else ORDINALS[hit["word"].casefold()]
 
 
-def place_in(entry: JsonValue) -> int:
+def position_named_in(entry: JsonValue) -> int:
     """The position in an object with one, or −1."""
     if not isinstance(entry, dict):
         return -1
     for name, value in entry.items():
-        if PLACED.search(str(name)) and isinstance(value, int | str) and not isinstance(value, bool):
+        if POSITIONED.search(str(name)) and isinstance(value, int | str) and not isinstance(value, bool):
             text = str(value)
             return 0 if text == "0" else position_in(text) or -1
     return -1

@@ -76,9 +76,9 @@ class OrderingFormat(Format):
         to 1. Pairs with a missing label count as not in order; repeated labels count at their first position."""
         if not isinstance(reference, list) or not isinstance(prediction, list):
             return None
-        place: dict[JsonValue, int] = {}
+        position: dict[JsonValue, int] = {}
         for index, label in enumerate(prediction):
-            place.setdefault(str(label), index)
+            position.setdefault(str(label), index)
         pairs = list(combinations(map(str, reference), 2))
-        wrong = sum(not (a in place and b in place and place[a] < place[b]) for a, b in pairs)
+        wrong = sum(not (a in position and b in position and position[a] < position[b]) for a, b in pairs)
         return wrong / len(pairs) if pairs else 0.0

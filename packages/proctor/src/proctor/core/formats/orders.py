@@ -27,8 +27,8 @@ from proctor.core.formats.order_words import (
     GOES_ON,
     NAMES,
     ORDINALS,
-    PLACE,
-    PLACED,
+    POSITION,
+    POSITIONED,
     PREFIX,
     RELATES,
     THING,
@@ -37,8 +37,8 @@ from proctor.core.formats.order_words import (
     counts_up,
     follows,
     kind_of,
-    place_in,
     position_in,
+    position_named_in,
     with_numbers,
 )
 from proctor.core.formats.reply import Statement, by_plain_name, json_values
@@ -112,10 +112,10 @@ class OrderReader:
             r"(?P<rest>[\"'\])}*]{0,3}\s*(?:\Z|[-:=(,.;]|(?:is|as|where|because|since)\b)|)"
         )
         self._item = _compiled(
-            rf"(?:^|(?<=[\s(,;]))\W{{0,3}}{PLACE}{number}(?:[.):=>-]{{1,3}}\s{{0,3}}\W{{0,3}}|\(){THING}\W{{0,3}}{said}"
+            rf"(?:^|(?<=[\s(,;]))\W{{0,3}}{POSITION}{number}(?:[.):=>-]{{1,3}}\s{{0,3}}\W{{0,3}}|\(){THING}\W{{0,3}}{said}"
             r"(?![A-Za-z0-9])"
         )
-        self._line = _compiled(rf"^[^\S\n]*\W{{0,4}}{PLACE}{number}[.):=>-](?P<rest>[^\n]*)$")
+        self._line = _compiled(rf"^[^\S\n]*\W{{0,4}}{POSITION}{number}[.):=>-](?P<rest>[^\n]*)$")
         self._shown = _compiled(rf"(?:\b(?:{NAMES})\s|[(\[](?:{NAMES})?\s?){said}\b")
         self._bullet = _compiled(
             rf"^[^\S\n]*[-*•]?[^\S\n]{{0,3}}{THING}[*\"'(\[]{{0,3}}{said}[*\"')\]]{{0,3}}"
@@ -134,7 +134,7 @@ class OrderReader:
                 rf"\b{counted}(?: (?:{NAMES}))?(?:\s?[.:=)]|\s(?:is|comes|->?)\b)\s?{THING}{said}(?![A-Za-z0-9])"
             ),
         )
-        self._placed = _compiled(rf"(?<![A-Za-z0-9]){said}\s?\((?P<n>\d{{1,2}})\)")
+        self._located = _compiled(rf"(?<![A-Za-z0-9]){said}\s?\((?P<n>\d{{1,2}})\)")
         self._either = _compiled(rf"(?<![A-Za-z0-9]){label}\W{{0,3}}\sor\s{{1,2}}{THING}{label}(?![A-Za-z0-9])")
 
     def read(self, statement: Statement) -> list[JsonValue] | None:
@@ -161,7 +161,7 @@ class OrderReader:
     def _is_denied(self, found: Sequence[str], text: str) -> bool:
         """Whether a text says of a label in an order of all that it is at another position ("C is last, D is first")."""
         hits = [hit for pattern in self._nth for hit in pattern.finditer(text)] if self._is_whole(found) else []
-        return any(found.index(self._name(hit["label"])) + 1 != self._nth_place(hit["nth"]) for hit in hits)
+        return any(found.index(self._name(hit["label"])) + 1 != self._nth_position(hit["nth"]) for hit in hits)
 
     def _stated(self, text: str) -> list[str] | None:
         """The order after a cue: the first one, which whatever follows explains."""
@@ -316,7 +316,7 @@ class OrderReader:
         if (first := self._token.search(parts[0])) and DENIED.search(parts[0], 0, first.start()):
             return
         parts[-1] = first_sentence(parts[-1])
-        found = [self._of_part(part, first=not place) for place, part in enumerate(parts)]
+        found = [self._of_part(part, first=not position) for position, part in enumerate(parts)]
         if all(found) and sum(name in self.labels for name in found) > 1:
             yield found
 
@@ -338,8 +338,8 @@ class OrderReader:
 
     def _lists(self, text: str) -> list[list[str]]:
         """The orders of numbered lines and of table rows."""
-        placed = [int(hit["n"]) for hit in self._placed.finditer(text)]
-        if len(placed) == len(self.labels) and placed != sorted(placed):
+        located = [int(hit["n"]) for hit in self._located.finditer(text)]
+        if len(located) == len(self.labels) and located != sorted(located):
             raise ParseError(expected="labels from first to last", found=text)
         return [*self._table(text), *self._numbered(text)]
 
@@ -376,7 +376,7 @@ class OrderReader:
         """The order in a table of positions and labels; positions after the labels need a heading that says so."""
         rows = _table_rows(text)
         labels = [[self._of_cell(cell) for cell in row] for row in rows]
-        body = [place for place, row in enumerate(labels) if any(row)]
+        body = [position for position, row in enumerate(labels) if any(row)]
         if len(body) != len(self.labels) or len({len(row) for row in rows}) != 1:
             return []
         column = next((at for at in range(len(rows[0])) if self._is_whole([labels[row][at] for row in body])), None)
@@ -385,7 +385,7 @@ class OrderReader:
         for at in range(len(rows[0])):
             counted = [position_in(rows[row][at]) for row in body]
             heading = rows[body[0] - 1][at] if body[0] else "?"
-            if sorted(counted) == [*range(1, len(body) + 1)] and (at < column or PLACED.search(heading)):
+            if sorted(counted) == [*range(1, len(body) + 1)] and (at < column or POSITIONED.search(heading)):
                 ranked = sorted(zip(counted, (labels[row][column] for row in body), strict=True))
                 return [[name for _, name in ranked]]
         return []
@@ -397,13 +397,13 @@ class OrderReader:
         """The order of labels whose positions are told, in whatever turn: "D is first", "Last: C", "3. A"."""
         told = [hit for pattern in self._nth for hit in pattern.finditer(text)]
         for hits in (told, *([*pattern.finditer(text)] for pattern in self._loose)):
-            places = {self._name(hit["label"]): self._nth_place(hit["nth"]) for hit in hits}
-            found = sorted(places, key=places.__getitem__)
-            if self._is_whole(found) and sorted(places.values()) == [*range(1, len(self.labels) + 1)]:
+            positions = {self._name(hit["label"]): self._nth_position(hit["nth"]) for hit in hits}
+            found = sorted(positions, key=positions.__getitem__)
+            if self._is_whole(found) and sorted(positions.values()) == [*range(1, len(self.labels) + 1)]:
                 return found
         return None
 
-    def _nth_place(self, told: str) -> int:
+    def _nth_position(self, told: str) -> int:
         words = told.casefold().split()
         if words[-1] == "last":
             return len(self.labels)
@@ -432,9 +432,9 @@ class OrderReader:
         if isinstance(value, list):
             return self._of_list(value)
         if isinstance(value, dict):
-            places = [(position_in(str(name)), self._of_entry(entry)) for name, entry in value.items()]
-            if len(places) > 1 and counts_up(sorted(places)) and all(name for _, name in places):
-                return [name for _, name in sorted(places)]
+            locations = [(position_in(str(name)), self._of_entry(entry)) for name, entry in value.items()]
+            if len(locations) > 1 and counts_up(sorted(locations)) and all(name for _, name in locations):
+                return [name for _, name in sorted(locations)]
             named = by_plain_name(value)
             inner = next(
                 (named[key] for key in ("final_answer", "answer", "result", *ORDER_KEYS) if key in named), None
@@ -456,7 +456,7 @@ class OrderReader:
         found = [self._of_entry(entry) for entry in value]
         if len(found) < 2 or not all(found):
             return None
-        counted = [place_in(entry) for entry in value]
+        counted = [position_named_in(entry) for entry in value]
         if sorted(counted) in ([*range(1, len(found) + 1)], [*range(len(found))]) and all(
             isinstance(entry, dict) for entry in value
         ):

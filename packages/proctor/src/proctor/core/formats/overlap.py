@@ -36,19 +36,19 @@ def matching(reference: Sequence[Extent], prediction: Sequence[Extent], least: f
     >>> matching([(0, 10), (20, 30)], [(21, 30), (0, 4)], 0.5)
     1
     """
-    near = [[place for place, box in enumerate(prediction) if iou(key, box) >= least] for key in reference]
+    near = [[position for position, box in enumerate(prediction) if iou(key, box) >= least] for key in reference]
     taken: dict[int, int] = {}
 
-    def placed(row: int, seen: set[int]) -> bool:
-        for place in near[row]:
-            if place not in seen:
-                seen.add(place)
-                if place not in taken or placed(taken[place], seen):
-                    taken[place] = row
+    def located(row: int, seen: set[int]) -> bool:
+        for position in near[row]:
+            if position not in seen:
+                seen.add(position)
+                if position not in taken or located(taken[position], seen):
+                    taken[position] = row
                     return True
         return False
 
-    return sum(placed(row, set()) for row in range(len(reference)))
+    return sum(located(row, set()) for row in range(len(reference)))
 
 
 def covered(reference: Sequence[Extent], prediction: Sequence[Extent]) -> float:
@@ -80,7 +80,7 @@ def _cells(extents: Sequence[Extent]) -> list[Extent]:
     axes = len(extents[0]) // 2 if extents else 0
     cells: list[tuple[tuple[float, ...], tuple[float, ...]]] = [((), ())] if axes else []
     for axis in range(axes):
-        ends = sorted({extent[place] for extent in extents for place in (axis, axes + axis)})
+        ends = sorted({extent[position] for extent in extents for position in (axis, axes + axis)})
         cells = [((*low, a), (*high, b)) for low, high in cells for a, b in itertools.pairwise(ends)]
     return [(*low, *high) for low, high in cells]
 

@@ -337,10 +337,10 @@ def _is_letter_cue(hit: re.Match[str], plain: str) -> bool:
 def _braced(text: str, start: int) -> str:
     """The text from `start` to the matching closing brace."""
     depth = 1
-    for place in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
+    for position in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
         if depth == 0:
-            return text[start:place]
+            return text[start:position]
     return text[start:]
 
 

@@ -44,13 +44,13 @@ class PerFold(FrozenModel, Generic[T]):
 
 
 def _learned_for(
-    what: tuple[str, str], learned: Mapping[str, PerFold[T]], folds: Mapping[str, int], place: str, encounter: str
+    what: tuple[str, str], learned: Mapping[str, PerFold[T]], folds: Mapping[str, int], location: str, encounter: str
 ) -> T:
     """What was fitted for "en/overall" without the fold of an encounter; on everything if the encounter is in no fold.
     Raises `InputError` for an unknown place."""
-    found = learned.get(place)
+    found = learned.get(location)
     if found is None:
-        raise InputError(what[0], found=f"{what[1]} {place}", expected=f"one of {', '.join(learned)}")
+        raise InputError(what[0], found=f"{what[1]} {location}", expected=f"one of {', '.join(learned)}")
     fold = folds.get(encounter)
     return found.everything if fold is None else found.without[fold]
 
@@ -60,11 +60,11 @@ def _covers(folds: Mapping[str, int], learned: Iterable[PerFold[T]]) -> bool:
     return min(folds.values(), default=0) >= 0 and all(len(per_fold.without) > last for per_fold in learned)
 
 
-def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -> dict[str, int]:
+def _dealt(encounters: set[str], folds: int, seed: int, name: str, location: str) -> dict[str, int]:
     """A random fold for each encounter. Raises `InputError` for fewer encounters than folds."""
     known = sorted(encounters)
     if len(known) < folds:
-        raise InputError(place, found=count_of(len(known), "encounter"), expected=f"{folds} or more")
+        raise InputError(location, found=count_of(len(known), "encounter"), expected=f"{folds} or more")
     order = generator(seed, name).permutation(len(known))
     return {known[int(at)]: number % folds for number, at in enumerate(order)}
 
@@ -129,8 +129,8 @@ class Calibration(FrozenModel):
 
     def mapped(self, encounter: str, language: str, dimension: str, score: float) -> float:
         """The rating for a score. Raises `InputError` for a dimension that it was not fitted on."""
-        place = f"{language}/{dimension}"
-        return _learned_for(("calibration", "no curve for"), self.curves, self.folds, place, encounter).at(score)
+        location = f"{language}/{dimension}"
+        return _learned_for(("calibration", "no curve for"), self.curves, self.folds, location, encounter).at(score)
 
 
 def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, seed: int = 0) -> Calibration:
@@ -191,7 +191,7 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
     >>> agreement([0.1, 0.2, 0.3], [0.0, 0.5, 1.0]), agreement([0.5, 0.5], [0, 1])
     (1.0, None)
     """
-    each = [str(place) for place in range(len(scores))]
+    each = [str(position) for position in range(len(scores))]
     samples = Resamples(each, drawing=False)
     found = [samples.correlation(kind, list(scores), list(ratings), each) for kind in KINDS]
     return (
@@ -280,8 +280,10 @@ class _Rated:
             if (value := agreement(scores[kept].tolist(), self.cell.values[kept].tolist())) is not None
         }
         if not found:
-            place = f"{self.cell.language}/{self.cell.dimension}"
-            raise InputError(place, found="no judge that agreement can be stated for", expected="one that tells apart")
+            location = f"{self.cell.language}/{self.cell.dimension}"
+            raise InputError(
+                location, found="no judge that agreement can be stated for", expected="one that tells apart"
+            )
         return max(found, key=lambda name: found[name])
 
 
@@ -340,7 +342,7 @@ def _within_folds(frame: RatingCells, rated: _Rated, names: Sequence[str]) -> Sa
     parts = []
     for fold, name in enumerate(names):
         inside = rated.inside(fold)
-        groups = [cell.groups[place] for place in inside]
+        groups = [cell.groups[position] for position in inside]
         scores, values = rated.scores[name][inside], cell.values[inside]
         if len(inside):
             parts += [samples.correlation(kind, scores, values, groups) for kind in KINDS]
@@ -430,7 +432,9 @@ def stacked_weights(scores: Floats, ratings: Floats) -> Floats:
 def best_alone(scores: Floats, ratings: Floats) -> Floats:
     """Weight on the one member with the highest agreement, the first of ties."""
     found = [agreement(column.tolist(), ratings.tolist()) for column in scores.T]
-    chosen = max(range(len(found)), key=lambda place: -2.0 if found[place] is None else float(found[place] or 0.0))
+    chosen = max(
+        range(len(found)), key=lambda position: -2.0 if found[position] is None else float(found[position] or 0.0)
+    )
     return np.asarray(np.eye(len(found))[chosen], dtype=np.float64)
 
 

@@ -95,15 +95,15 @@ class RatedCase:
 def refuse_unlearned(judge: str, case: Case, learned: Mapping[str, Mapping[str, tuple[float, ...]]]) -> None:
     """Raises `InputError` for a language, dimension or scale that a trained judge has not learned. `learned` has the
     levels of each dimension, by language."""
-    place, levels = f"{judge}: case {case.id}", learned.get(case.language)
+    location, levels = f"{judge}: case {case.id}", learned.get(case.language)
     if levels is None:
         expected = f"one that it has learned: {', '.join(learned)}"
-        raise InputError(place, found=f"the language {case.language!r}", expected=expected)
+        raise InputError(location, found=f"the language {case.language!r}", expected=expected)
     for dimension in case.dimensions:
         if levels.get(dimension.name) != dimension.levels:
             known = ", ".join(f"{name} {_scale(own)}" for name, own in levels.items())
             found = f"the dimension {dimension.name!r} {_scale(dimension.levels)}"
-            raise InputError(place, found=found, expected=f"what it has learned: {known}")
+            raise InputError(location, found=found, expected=f"what it has learned: {known}")
 
 
 def _scale(levels: Sequence[float]) -> str:

@@ -68,7 +68,7 @@ class PairReranker:
         async with self._lock:  # the scorer is not thread-safe
             scores = await asyncio.to_thread(self._scorer, sought.text, texts)
         order = np.argsort(-scores, kind="stable")[:most]
-        return Ranked(tuple(matches[int(place)] for place in order))
+        return Ranked(tuple(matches[int(position)] for position in order))
 
 
 class ModelReranker:
@@ -314,13 +314,13 @@ class Claims:
         """See `ContextProvider`."""
         found, judgements = await self._grounded(case)
         cited = _each_once([match for claim in found for match in claim.cited])
-        number = {match.passage.id: place for place, match in enumerate(cited, start=1)}
+        number = {match.passage.id: position for position, match in enumerate(cited, start=1)}
         claims: list[JsonValue] = [
             {
                 "claim": grounded_claim.claim,
                 "verdict": grounded_claim.verdict,
                 "sources": [
-                    *(f"R{place}" for place in grounded_claim.references),
+                    *(f"R{position}" for position in grounded_claim.references),
                     *(f"P{number[match.passage.id]}" for match in grounded_claim.cited),
                 ],
             }

@@ -148,7 +148,7 @@ class SimilarExamples(FewShotExamples):
 
     def __init__(self, pool: RatedPool, shots: int, encoder: Encoder | None = None) -> None:
         self._pool, self._shots = pool, shots
-        self._place = {id(one): k for k, one in enumerate(pool.rated)}
+        self._position = {id(one): k for k, one in enumerate(pool.rated)}
         texts = [_text(rated_case.case) for rated_case in pool.rated]
         self._similarity = _by_words(texts) if encoder is None else _by_meaning(texts, encoder)
         how = f"similar by {'words' if encoder is None else 'meaning'}"
@@ -160,7 +160,7 @@ class SimilarExamples(FewShotExamples):
     def ranked(self, case: Case) -> list[RatedCase]:
         """All rated answers that may serve a case, one for each encounter, the most similar first."""
         similarity = self._similarity(_text(case))
-        ordered = sorted(self._pool.others(case), key=lambda rated_case: -similarity[self._place[id(rated_case)]])
+        ordered = sorted(self._pool.others(case), key=lambda rated_case: -similarity[self._position[id(rated_case)]])
         best: dict[str, RatedCase] = {}
         for rated_case in ordered:
             best.setdefault(rated_case.case.encounter, rated_case)
@@ -371,7 +371,7 @@ def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
     """
     encounters = sorted({rated_case.case.encounter for rated_case in pool.rated})
     mixed = generator(plan.seed, "exemplars", "held out").permutation(len(encounters))
-    order = [encounters[int(place)] for place in mixed]
+    order = [encounters[int(slot)] for slot in mixed]
     found = {}
     for language in sorted({rated_case.case.language for rated_case in pool.rated}):
         by_encounter: dict[str, list[RatedCase]] = {}
@@ -474,7 +474,7 @@ def _dealt(deck: Sequence[str], plan: SearchPlan, picks: np.random.Generator) ->
     left: list[str] = []
     for _ in range(plan.sets):
         if len(left) < plan.shots:
-            left = [deck[int(place)] for place in picks.permutation(len(deck))]
+            left = [deck[int(slot)] for slot in picks.permutation(len(deck))]
         found.append([left.pop() for _ in range(plan.shots)])
     return found
 

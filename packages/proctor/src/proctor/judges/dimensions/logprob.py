@@ -138,8 +138,8 @@ def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
     stated = list(re.finditer(rb'"' + re.escape(name.encode()) + rb'"\s*:\s*(\d)', text))
     if start < 0 or len(stated) != 1:
         raise InfrastructureError(f"{_LOGPROB}: the tokens of the reply do not show where it states {name!r}")
-    place, end = start + stated[0].start(1), 0
-    token = next(one for one in reply.tokens if (end := end + len(one.text)) > place)
+    location, end = start + stated[0].start(1), 0
+    token = next(one for one in reply.tokens if (end := end + len(one.text)) > location)
     if not _LEVEL.fullmatch(token.text):
         raise InfrastructureError(f"{_LOGPROB}: the level of {name!r} shares its token with other text")
     if len(token.chances) < 2 and max(token.chances.values()) < _CERTAIN:

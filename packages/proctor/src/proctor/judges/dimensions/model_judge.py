@@ -97,9 +97,9 @@ def rating_form(
     if cites:
         about_cited = "The numbers of the passages that the rating rests on."
         fields["by"] = (list[int], Field(alias="cited", max_length=20, description=about_cited))
-    for place, one in enumerate(dimensions):
+    for position, one in enumerate(dimensions):
         kind, about = _number(one, only_levels=only_levels, whole=whole)
-        fields[f"score_{place}"] = (kind, Field(alias=one.name, **about))
+        fields[f"score_{position}"] = (kind, Field(alias=one.name, **about))
     form: type[Rated] = create_model("Rating", __base__=Rated, __doc__=Rated.__doc__, **fields)
     return form
 
@@ -435,13 +435,13 @@ def words_itself(case: Case) -> bool:
 @dataclass(frozen=True)
 class Pictures:
     """The pictures of a case that could be loaded (`frames`), how many it names, problems with the others, and the
-    indices of the loaded ones among the case's images (`places`)."""
+    indices of the loaded ones among the case's images (`positions`)."""
 
     frames: tuple[Frame, ...]
     named: int
     flags: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
 
     @property
     def hashes(self) -> list[JsonValue]:
@@ -470,9 +470,9 @@ async def look(case: Case, shows: bool = True) -> Pictures:
 
 
 def _load(root: Path, names: tuple[str, ...], scans: tuple[Scan | None, ...], label: str) -> Pictures:
-    frames, problems, places = [], [], []
+    frames, problems, positions = [], [], []
     shown = zip(names, scans or [None] * len(names), strict=True)
-    for place, (name, scan) in enumerate(shown, start=1):
+    for position, (name, scan) in enumerate(shown, start=1):
         try:
             file = locate(root, name)
             stamp = file.stat()
@@ -480,9 +480,9 @@ def _load(root: Path, names: tuple[str, ...], scans: tuple[Scan | None, ...], la
         except InputError as error:
             problems.append(str(error))
         else:
-            frames.append(Frame(jpeg, None, label.format(place=place, count=len(names))))
-            places.append(place - 1)
-    return Pictures(tuple(frames), len(names), (IMAGES_BROKEN,) if problems else (), tuple(problems), tuple(places))
+            frames.append(Frame(jpeg, None, label.format(position=position, count=len(names))))
+            positions.append(position - 1)
+    return Pictures(tuple(frames), len(names), (IMAGES_BROKEN,) if problems else (), tuple(problems), tuple(positions))
 
 
 @lru_cache(maxsize=128)

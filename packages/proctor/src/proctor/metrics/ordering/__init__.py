@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         order_chance,
         order_estimates,
         overall_score,
-        place_confusion,
+        position_confusion,
         rationale_estimates,
         tracking_estimate,
     )
@@ -31,6 +31,6 @@ else:
 __all__ = [
     "MOST_LABELS", "NEIGHBOURS", "ORDERING_METRICS", "OVERALL", "PAIR", "PARTIAL", "RUN_METRICS", "WEIGHTS",
     "Consensus", "InvalidOrders", "OrderComparison", "compare_orders", "compared", "kemeny", "kemeny_of_votes",
-    "nearest_order", "order_chance", "order_estimates", "overall_score", "place_confusion", "rationale_estimates",
+    "nearest_order", "order_chance", "order_estimates", "overall_score", "position_confusion", "rationale_estimates",
     "tracking_estimate",
 ]  # fmt: skip

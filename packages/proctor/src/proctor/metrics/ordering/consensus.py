@@ -56,14 +56,14 @@ def kemeny(orders: Sequence[Sequence[str]], weights: Sequence[float] | None = No
     if len(shares) != len(orders):
         raise InputError("weights", found=str(len(shares)), expected=f"{len(orders)}, one per order")
     labels = list(dict.fromkeys(label for order in orders for label in order))
-    place = {label: number for number, label in enumerate(labels)}
+    position = {label: number for number, label in enumerate(labels)}
     votes = np.zeros((len(labels), len(labels)))
     for order, share in zip(orders, shares, strict=True):
         if len(set(order)) != len(order):
             raise InputError("orders", found=" > ".join(order), expected="each label at most once")
         for later, label in enumerate(order):
             for earlier in order[:later]:
-                votes[place[earlier], place[label]] += share
+                votes[position[earlier], position[label]] += share
     return kemeny_of_votes(labels, votes)
 
 
@@ -83,7 +83,7 @@ def kemeny_of_votes(labels: Sequence[str], votes: NDArray[np.float64]) -> Consen
         raise InputError("votes", found=f"shape {table.shape}", expected=f"{n} × {n} weights from 0")
     np.fill_diagonal(table, 0.0)
     order = _cheapest(table.T)
-    against = float(sum(table[b, a] for place, a in enumerate(order) for b in order[place + 1 :]))
+    against = float(sum(table[b, a] for position, a in enumerate(order) for b in order[position + 1 :]))
     cast = float(table.sum())
     agreement = 1 - against / cast if cast else None
     return Consensus(tuple(labels[index] for index in order), against, agreement)
@@ -104,15 +104,15 @@ def nearest_order(given: Sequence[str], rules: Sequence[tuple[str, str]]) -> Rep
     (('B', 'A'),)
     """
     _check(given)
-    place = {label: number for number, label in enumerate(given)}
-    here = [(a, b) for a, b in rules if a in place and b in place]
+    position = {label: number for number, label in enumerate(given)}
+    here = [(a, b) for a, b in rules if a in position and b in position]
     itself = next((a for a, b in here if a == b), None)
     if itself is not None:
         raise InputError("rules", found=f"{itself} before itself", expected="two labels")
     n = len(given)
     cost = np.tril(np.ones((n, n)), -1)  # cost[i, j]: of putting i before j
     for a, b in here:
-        cost[place[b], place[a]] += n * n  # one broken rule outweighs all moves together
+        cost[position[b], position[a]] += n * n  # one broken rule outweighs all moves together
     order = tuple(given[index] for index in _cheapest(cost))
     put = {label: number for number, label in enumerate(order)}
     return Repair(

@@ -41,7 +41,7 @@ class OrderComparison:
     frames: int
     exact: bool
     backwards: bool
-    places: tuple[int | None, ...]
+    positions: tuple[int | None, ...]
     missing: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class OrderComparison:
     @property
     def answered(self) -> bool:
         """Whether any label was placed at all."""
-        return any(place is not None for place in self.places)
+        return any(position is not None for position in self.positions)
 
     @property
     def valid(self) -> bool:
@@ -65,7 +65,7 @@ class OrderComparison:
         """
         if self.valid or invalid == "partial":
             return self
-        return replace(self, places=(None,) * self.frames)
+        return replace(self, positions=(None,) * self.frames)
 
     @property
     def adjacent_right(self) -> int:
@@ -75,7 +75,7 @@ class OrderComparison:
     @property
     def all_right(self) -> int:
         """Pairs of labels, of all n (n − 1) / 2, that are in order."""
-        return sum(_in_order(a, b) for a, b in combinations(self.places, 2))
+        return sum(_in_order(a, b) for a, b in combinations(self.positions, 2))
 
     @property
     def tau(self) -> float:
@@ -109,7 +109,7 @@ class OrderComparison:
         >>> [compare_orders("ABCD", order).first_right for order in ("ABDC", "A", "ABC")]
         [True, False, False]
         """
-        return not self.missing and self.places[0] == 0
+        return not self.missing and self.positions[0] == 0
 
     @property
     def last_right(self) -> bool:
@@ -118,7 +118,7 @@ class OrderComparison:
         >>> [compare_orders("ABCD", order).last_right for order in ("BACD", "D", "BCD")]
         [True, False, False]
         """
-        return not self.missing and self.places[-1] == self.frames - 1
+        return not self.missing and self.positions[-1] == self.frames - 1
 
     @property
     def up_to_reversal(self) -> bool:
@@ -126,7 +126,7 @@ class OrderComparison:
         return self.exact or self.backwards
 
     def _adjacent(self) -> list[bool]:
-        return [_in_order(a, b) for a, b in pairwise(self.places)]
+        return [_in_order(a, b) for a, b in pairwise(self.positions)]
 
 
 def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -> OrderComparison:
@@ -146,14 +146,14 @@ def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -
         raise InputError("reference", found=repr(shown), expected="two or more different labels in an order")
     said = list(prediction or ())
     known = [label for label in dict.fromkeys(said) if label in reference]
-    place = {label: number for number, label in enumerate(known)}
+    position = {label: number for number, label in enumerate(known)}
     times = Counter(said)
     return OrderComparison(
         frames=len(reference),
         exact=said == list(reference),
         backwards=said == list(reference)[::-1],
-        places=tuple(place.get(label) for label in reference),
-        missing=tuple(label for label in reference if label not in place),
+        positions=tuple(position.get(label) for label in reference),
+        missing=tuple(label for label in reference if label not in position),
         repeated=tuple(label for label in known if times[label] > 1),
         unknown=tuple(label for label in times if label not in reference),
     )
@@ -280,8 +280,8 @@ def order_estimates(
         raise InputError("orders", found=found, expected="as many comparisons as groups")
     pairs = np.array([comparison.frames - 1 for comparison in comparisons], dtype=np.int64)
     right = np.array([comparison.adjacent_right / max(1, comparison.frames - 1) for comparison in comparisons])
-    place = np.repeat(np.arange(len(pairs)), pairs)  # every pair of neighbours counts once, as in `results`
-    of_pair = [groups[number] for number in place.tolist()]
+    position = np.repeat(np.arange(len(pairs)), pairs)  # every pair of neighbours counts once, as in `results`
+    of_pair = [groups[number] for number in position.tolist()]
     per_item = {
         TASK: [comparison.exact for comparison in comparisons],
         TAU: [comparison.tau for comparison in comparisons],
@@ -292,18 +292,18 @@ def order_estimates(
     }
     columns = {metric: np.array(values, dtype=np.float64) for metric, values in per_item.items()}
     task, *others = (ItemSums(metric, values).estimate(groups, plan) for metric, values in columns.items())
-    pairwise = replace(mean_interval(right[place], of_pair, plan.within(0, 1)), n=len(comparisons))
+    pairwise = replace(mean_interval(right[position], of_pair, plan.within(0, 1)), n=len(comparisons))
     return [task, MetricEstimate(PAIR, pairwise), *others]
 
 
-def place_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray[np.int64]]:
+def position_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray[np.int64]]:
     """Where frames are put instead: per number of frames n a table of counts, n × (n + 1).
 
     Row: the place where a frame belongs. Column: the place where it was put (of the known labels at their
     first place); the last one: missing. Rows add up to the number of items of n frames.
 
     >>> from proctor.metrics.ordering import compare_orders
-    >>> place_confusion([compare_orders("ABC", "ACB"), compare_orders("ABC", "AB")])[3].tolist()
+    >>> position_confusion([compare_orders("ABC", "ACB"), compare_orders("ABC", "AB")])[3].tolist()
     [[2, 0, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
     """
     tables: dict[int, NDArray[np.int64]] = {}
@@ -311,7 +311,7 @@ def place_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray
         table = tables.setdefault(
             comparison.frames, np.zeros((comparison.frames, comparison.frames + 1), dtype=np.int64)
         )
-        for belongs, put in enumerate(comparison.places):
+        for belongs, put in enumerate(comparison.positions):
             table[belongs, comparison.frames if put is None else put] += 1
     return tables
 

@@ -224,10 +224,10 @@ class _Transformer:
         lead = len(self._head)
         begins = [0] if len(ids) <= room else [*range(0, len(ids) - room, step), len(ids) - room]
         done = 0  # tokens that have a vector, those at the beginning not counted
-        for place, begin in enumerate(begins):
-            first, last = place == 0, place == len(begins) - 1
+        for position, begin in enumerate(begins):
+            first, last = position == 0, position == len(begins) - 1
             inside = ids[begin : begin + room]
-            upto = len(ids) if last else (begins[place + 1] + begin + room) // 2
+            upto = len(ids) if last else (begins[position + 1] + begin + room) // 2
             low = 0 if first else lead + done - begin
             high = lead + len(inside) + len(self._tail) if last else lead + upto - begin
             target = start if first else start + lead + done
@@ -277,9 +277,9 @@ def _added(tokenizer: Any) -> tuple[list[int], list[int]]:
     """The special tokens before and after a text."""
     bare = tokenizer("a", add_special_tokens=False).input_ids
     dressed = tokenizer("a").input_ids
-    for place in range(len(dressed) - len(bare) + 1):
-        if dressed[place : place + len(bare)] == bare:
-            return dressed[:place], dressed[place + len(bare) :]
+    for position in range(len(dressed) - len(bare) + 1):
+        if dressed[position : position + len(bare)] == bare:
+            return dressed[:position], dressed[position + len(bare) :]
     raise ConfigurationError("the encoder's tokenizer changes a text when it adds tokens at its ends")
 
 

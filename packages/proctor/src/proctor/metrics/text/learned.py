@@ -55,12 +55,12 @@ def packaged_baseline(language: str, encoder: str) -> Path:
     Raises `InputError` where there is none.
     """
     package = find_spec("bert_score")
-    places = list(package.submodule_search_locations or ()) if package else []
-    for place in places:
-        file = Path(place) / "rescale_baseline" / language / f"{encoder}.tsv"
+    locations = list(package.submodule_search_locations or ()) if package else []
+    for location in locations:
+        file = Path(location) / "rescale_baseline" / language / f"{encoder}.tsv"
         if language.isascii() and language.replace("-", "").isalnum() and file.is_file():
             return file
-    where = "the package bert-score" if places else "the package bert-score, which is not installed"
+    where = "the package bert-score" if locations else "the package bert-score, which is not installed"
     raise InputError(
         "baseline",
         found=f"none for {encoder!r} and the language {language!r} in {where}",

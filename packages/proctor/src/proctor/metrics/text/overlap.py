@@ -56,13 +56,13 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest common subsequence, a whole row of the table as the bits of one number (Hyyrö 2004,
     Bit-parallel LCS-length computation revisited): a bit is cleared where the length grows."""
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for k, one in enumerate(first):
-        places[one] = places.get(one, 0) | 1 << k
+        positions[one] = positions.get(one, 0) | 1 << k
     every = (1 << len(first)) - 1
     row = every
     for one in second:
-        met = row & places.get(one, 0)
+        met = row & positions.get(one, 0)
         row = (row + met | row - met) & every
     return len(first) - row.bit_count()
 

@@ -63,11 +63,11 @@ _BOLD = 7.8  # average width of a bold character
 
 @dataclass(frozen=True)
 class Curve:
-    """A panel with one curve: x positions (`places`) and dots. `names` label the x positions instead of numbers;
+    """A panel with one curve: x positions (`positions`) and dots. `names` label the x positions instead of numbers;
     `empty` is the reason why there are no points."""
 
     name: str
-    places: Sequence[float]
+    positions: Sequence[float]
     dots: Sequence[Dot]
     names: Sequence[str] = ()
     empty: str = ""
@@ -87,7 +87,7 @@ def draw_curves(
         _draw_curve(drawing, curve, axis, (right * width + _LEFT, 22 + down * line + _HEAD), mark)
     description = []
     for curve in curves:
-        names = curve.names or [f"{place:.3g}" for place in curve.places]
+        names = curve.names or [f"{position:.3g}" for position in curve.positions]
         both = zip(names, curve.dots, strict=True)
         description.append(
             (curve.name, [f"{name}: {dot.value:.2f}" for name, dot in both if dot.value is not None] or [curve.empty])
@@ -98,12 +98,12 @@ def draw_curves(
 def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, float], mark: float | None) -> None:
     left, top = at
     width = WIDE / _ACROSS - _LEFT - _RIGHT
-    low, high = (min(curve.places), max(curve.places)) if curve.places else (0.0, 1.0)
-    pad = (0.07 * (high - low) or 0.5) if curve.places else 0.0
+    low, high = (min(curve.positions), max(curve.positions)) if curve.positions else (0.0, 1.0)
+    pad = (0.07 * (high - low) or 0.5) if curve.positions else 0.0
     below = Axis((low - pad, high + pad))
 
-    def x(place: float) -> float:
-        return left + width * below.share(place)
+    def x(position: float) -> float:
+        return left + width * below.share(position)
 
     def y(value: float) -> float:
         return top + _HEIGHT * (1 - axis.share(axis.within(value)))
@@ -122,9 +122,11 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
     inside = [
         (tick, label) for tick, label in zip(ticks.ticks, ticks.labels, strict=True) if below.within(tick) == tick
     ]
-    for place, name in zip(curve.places, curve.names, strict=True) if curve.names else inside:
-        drawing.text(x(place), top + _HEIGHT + 12, name, fill="faint", size=10, anchor="middle")
-    known = [(x(place), dot) for place, dot in zip(curve.places, curve.dots, strict=True) if dot.value is not None]
+    for position, name in zip(curve.positions, curve.names, strict=True) if curve.names else inside:
+        drawing.text(x(position), top + _HEIGHT + 12, name, fill="faint", size=10, anchor="middle")
+    known = [
+        (x(position), dot) for position, dot in zip(curve.positions, curve.dots, strict=True) if dot.value is not None
+    ]
     drawing.line([(at_x, y(dot.value or 0.0)) for at_x, dot in known], "s0")
     for at_x, dot in known:
         if dot.low is not None and dot.high is not None:
@@ -202,22 +204,22 @@ def _draw_counts(drawing: SvgCanvas, ranks: Sequence[Sequence[int]], n: int, at:
         drawing.text(left + cell * n / 2, base + 11, f"place {rank + 1}", size=11, fill="faint", anchor="middle")
 
 
-_PLACE, _COLUMNS, _COLUMNS_HEAD = 56, 110, 24
+_POSITION, _COLUMNS, _COLUMNS_HEAD = 56, 110, 24
 
 
 def draw_columns(key: str, title: str, names: Sequence[str], counts: Sequence[int], even: float) -> str:
     """A column chart with numbers; a dashed line shows `even`, the count expected for equal frequencies."""
-    width = _PLACE * len(names)
+    width = _POSITION * len(names)
     highest = max([*counts, even, 1])
     base = _COLUMNS_HEAD + _COLUMNS
     drawing = SvgCanvas(width + 98, base + 24)
     for number, (name, count) in enumerate(zip(names, counts, strict=True)):
-        x, height = 8 + _PLACE * number, _COLUMNS * count / highest
-        drawing.rect(x + 0.15 * _PLACE, base - height, 0.7 * _PLACE, height, "s0")
+        x, height = 8 + _POSITION * number, _COLUMNS * count / highest
+        drawing.rect(x + 0.15 * _POSITION, base - height, 0.7 * _POSITION, height, "s0")
         inside = count > 0.2 * highest
         y = base - height + (10 if inside else -9)
-        drawing.text(x + _PLACE / 2, y, str(count), fill="paper" if inside else "ink", anchor="middle")
-        drawing.text(x + _PLACE / 2, base + 11, name, fill="faint", anchor="middle")
+        drawing.text(x + _POSITION / 2, y, str(count), fill="paper" if inside else "ink", anchor="middle")
+        drawing.text(x + _POSITION / 2, base + 11, name, fill="faint", anchor="middle")
     y = base - _COLUMNS * even / highest
     drawing.line([(8, y), (8 + width, y)], "faint", 1.2, dashes="5 4")
     drawing.text(width + 13, y, f"even: {even:.1f}", fill="faint", size=10)

@@ -196,7 +196,7 @@ def draw_blobs(
         drawing.rule(x, 0, bottom)
         if rank == 1 or rank % (1 if cell >= SLIM_LABEL else 5) == 0:
             drawing.text(x, bottom + 14, str(rank), fill="faint", size=10, anchor="middle")
-    drawing.text(left - 10, bottom + 14, "place", fill="faint", size=10, anchor="end")
+    drawing.text(left - 10, bottom + 14, "rank", fill="faint", size=10, anchor="end")
     size = min(cell, _BLOB_ROW) - 2
     for row, (name, own, rank) in enumerate(zip(names, chances, ranks, strict=True)):
         y = _BLOB_ROW * (row + 0.5)

@@ -151,9 +151,9 @@ class _Field:
     def frame(self, rows: int, line: tuple[float, str] | None) -> None:
         bottom = self.top + self.row * rows
         shown = self._labelled()
-        for place, (tick, label) in enumerate(zip(self.axis.ticks, self.axis.labels, strict=True)):
+        for position, (tick, label) in enumerate(zip(self.axis.ticks, self.axis.labels, strict=True)):
             self.drawing.rule(self.x(tick), self.top, bottom)
-            if place in shown:
+            if position in shown:
                 self.drawing.text(self.x(tick), bottom + 9, label, fill="faint", size=10, anchor="middle")
         if line is not None:
             self.drawing.rule(self.x(line[0]), self.top, bottom, "faint", dashes="4 3")
@@ -161,12 +161,12 @@ class _Field:
 
     def _labelled(self) -> range:
         """The ticks with a label: every one, or every second, third … from 0 on, so that none touches the next."""
-        places = [self.x(tick) for tick in self.axis.ticks]
+        positions = [self.x(tick) for tick in self.axis.ticks]
         sizes = [_TICK_DIGIT * len(label) for label in self.axis.labels]
-        zero = next((place for place, tick in enumerate(self.axis.ticks) if abs(tick) < 1e-12), 0)
-        for every in range(1, len(places) + 1):
-            kept = range(zero % every, len(places), every)
-            if all(places[k] - places[j] > (sizes[j] + sizes[k]) / 2 + 4 for j, k in pairwise(kept)):
+        zero = next((position for position, tick in enumerate(self.axis.ticks) if abs(tick) < 1e-12), 0)
+        for every in range(1, len(positions) + 1):
+            kept = range(zero % every, len(positions), every)
+            if all(positions[k] - positions[j] > (sizes[j] + sizes[k]) / 2 + 4 for j, k in pairwise(kept)):
                 return kept
         return range(0)
 
@@ -236,8 +236,8 @@ def _part(drawing: SvgCanvas, x: float, y: float, size: tuple[float, float], ser
     drawing.rect(x, y, wide, high, series_colour(series.number), edge="paper")
     if series.number >= 0:
         return
-    place = -series.number - 1
-    kind = _HATCHES[(place + place // len(LIGHT_GREYS)) % len(_HATCHES)]
+    location = -series.number - 1
+    kind = _HATCHES[(location + location // len(LIGHT_GREYS)) % len(_HATCHES)]
     for up in [sign for sign in "/\\" if kind in {sign, "x"}]:
         for start in range(-int(high), int(wide), 5):
             drawing.line(_stroke(x, y, size, float(start), rising=up == "/"), "paper", 1)

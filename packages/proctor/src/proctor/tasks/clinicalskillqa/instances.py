@@ -348,7 +348,7 @@ def dealt_names(drafts: Sequence[T], seed: int) -> list[tuple[str, T]]:
     """The instances with shuffled names `i1`, `i2` … of equal length, in the order of the names."""
     mixed = generator(seed, "keyframes", "ids").permutation(len(drafts))
     digits = len(str(len(drafts)))
-    return [(f"i{number:0{digits}d}", drafts[int(place)]) for number, place in enumerate(mixed, start=1)]
+    return [(f"i{number:0{digits}d}", drafts[int(position)]) for number, position in enumerate(mixed, start=1)]
 
 
 def write_instances(

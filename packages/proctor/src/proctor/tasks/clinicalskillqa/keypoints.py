@@ -198,23 +198,23 @@ def _pose(file: Path, image: _Image, notes: Iterable[tuple[str, _Annotation]]) -
     people: list[Person] = []
     marked: dict[str, PersonBox] = {}
     for category, note in notes:
-        place = f"image {image.file_name!r}, category {category!r}"
+        location = f"image {image.file_name!r}, category {category!r}"
         if category == "person":
-            people.append(_person(file, place, note))
+            people.append(_person(file, location, note))
         elif category in MARKS:
             if note.bbox is None or category in marked:
                 found = "no box" if note.bbox is None else "a second box"
-                raise InputError(file, place, found=found, expected="one box")
+                raise InputError(file, location, found=found, expected="one box")
             marked[category] = _box(note.bbox)
     return Pose(image.width, image.height, tuple(people), marked)
 
 
-def _person(file: Path, place: str, note: _Annotation) -> Person:
+def _person(file: Path, location: str, note: _Annotation) -> Person:
     numbers = note.keypoints or []
     if len(numbers) != _NUMBERS or any(flag not in {0, 1, 2} for flag in numbers[2::3]):
         raise InputError(
             file,
-            place,
+            location,
             found=f"{len(numbers)} numbers: {str(numbers)[:40]} …",
             expected=f"{_NUMBERS}: x, y and v (0, 1 or 2) of 17 keypoints",
         )
@@ -226,7 +226,7 @@ def _person(file: Path, place: str, note: _Annotation) -> Person:
     if note.bbox is not None:
         return Person(_box(note.bbox), note.score, points)
     if not points:
-        raise InputError(file, place, found="neither box nor keypoints", expected="one of them")
+        raise InputError(file, location, found="neither box nor keypoints", expected="one of them")
     across, down = [point.x for point in points.values()], [point.y for point in points.values()]
     return Person(PersonBox(min(across), min(down), max(across), max(down)), note.score, points)
 
@@ -306,7 +306,7 @@ def people_of(rows: Floats, box: Letterbox) -> tuple[Person, ...]:
         return ()
     corners = np.stack([sure[0] - sure[2] / 2, sure[1] - sure[3] / 2, sure[2], sure[3]], axis=1)
     kept = cv2.dnn.NMSBoxes(corners.tolist(), sure[4].tolist(), LEAST_SCORE, LEAST_OVERLAP)
-    people = [_detected(sure[:, int(place)], box) for place in np.asarray(kept).ravel()]
+    people = [_detected(sure[:, int(position)], box) for position in np.asarray(kept).ravel()]
     return tuple(sorted(people, key=lambda person: (-person.score, person.box.left)))
 
 

@@ -49,13 +49,13 @@ def read_unique(file: Path, inside: str, model: type[Model]) -> dict[str, Model]
     """The records of a file by their `id`. Raises `InputError` that names file and item for an invalid field, a repeated
     id, and an empty file."""
     found: dict[str, Model] = {}
-    for place, raw in records(file, inside):
+    for location, raw in records(file, inside):
         given = raw.get("id") if isinstance(raw, dict) else None
-        where = f"item {given!r}" if isinstance(given, str) and given else place
+        where = f"item {given!r}" if isinstance(given, str) and given else location
         one = validated(model, raw, file, where)
         name = str(given)
         if name in found:
-            raise InputError(file, where, found=f"it a second time ({place})", expected="each item once")
+            raise InputError(file, where, found=f"it a second time ({location})", expected="each item once")
         found[name] = one
     if not found:
         raise InputError(file, found="no entry", expected="one or more")
@@ -78,12 +78,12 @@ def _listed(file: Path, value: JsonValue, inside: str) -> list[tuple[str, JsonVa
 
 def _rows(file: Path) -> Iterator[tuple[str, JsonValue]]:
     for row in read_table(file, ("id", "order"), lenient=True).checked(file):
-        place = f"row {row.number}"
+        location = f"row {row.number}"
         cells: dict[str, JsonValue] = dict(row.cells)
         order = row.cells["order"].strip()
         if order.startswith("["):
-            cells["order"] = parse_json(file, order, place, pairs=unique_keys)
-        yield place, cells
+            cells["order"] = parse_json(file, order, location, pairs=unique_keys)
+        yield location, cells
 
 
 Scenario = Literal["CPR", "AED", "BMV"]
@@ -173,15 +173,15 @@ def read_instances(file: Path) -> dict[str, NativeInstance]:
     named twice in one instance, and as `read_unique`."""
     found = read_unique(file, "instances", NativeInstance)
     for name, one in found.items():
-        place = f"item {one.id!r}"
+        location = f"item {one.id!r}"
         expected = labels_of(len(one.frames))
         if set(one.frames) != set(expected):
             shown = ", ".join(sorted(one.frames))
-            raise InputError(file, f"{place}, field 'frames'", found=shown, expected=", ".join(expected))
+            raise InputError(file, f"{location}, field 'frames'", found=shown, expected=", ".join(expected))
         pictures = list(one.frames.values())
         twice = next((picture for number, picture in enumerate(pictures) if picture in pictures[:number]), "")
         if twice:
-            raise InputError(file, place, found=f"the image {twice!r} twice", expected="an image per label")
+            raise InputError(file, location, found=f"the image {twice!r} twice", expected="an image per label")
         found[name] = one.model_copy(update={"frames": {label: one.frames[label] for label in expected}})
     return found
 
@@ -273,23 +273,25 @@ def _inside(root: Path) -> list[Path]:
 
 
 def _from_folder(folder: Path, media: Path, scenario: Scenario | None) -> NativeInstance:
-    place = f"item {folder.name!r}"
+    location = f"item {folder.name!r}"
     pictures: dict[str, str] = {}
     for file in sorted(folder.iterdir()):
         if file.name.startswith(".") or file.suffix.casefold() not in _EXTENSIONS:
             continue
         label = file.stem.upper()
         if label not in labels_of(_MAX_FRAMES):
-            raise InputError(file, place, found=f"the name {file.name!r}", expected="a label, A to Z, as name")
+            raise InputError(file, location, found=f"the name {file.name!r}", expected="a label, A to Z, as name")
         if label in pictures:
-            raise InputError(file, place, found=f"the image {label} twice", expected="an image per label")
+            raise InputError(file, location, found=f"the image {label} twice", expected="an image per label")
         pictures[label] = file.relative_to(media).as_posix()
     if len(pictures) < 2:
-        raise InputError(folder, place, found=f"{len(pictures)} images", expected="A.jpg, B.jpg …")
+        raise InputError(folder, location, found=f"{len(pictures)} images", expected="A.jpg, B.jpg …")
     expected = labels_of(labels_of(_MAX_FRAMES).index(max(pictures)) + 1)
     gap = next((label for label in expected if label not in pictures), None)
     if gap is not None:
-        raise InputError(folder / f"{gap}.jpg", place, found="no such image", expected=f"all of {', '.join(expected)}")
+        raise InputError(
+            folder / f"{gap}.jpg", location, found="no such image", expected=f"all of {', '.join(expected)}"
+        )
     return NativeInstance(id=folder.name, frames=pictures, scenario=scenario)
 
 
@@ -297,22 +299,24 @@ def _check_pictures(instance: NativeInstance, media: Path) -> None:
     """Decodes every picture, at a small size, so that an unreadable one is found before any call of a model."""
     seen: dict[bytes, str] = {}
     for label, name in instance.frames.items():
-        place = f"item {instance.id!r}, label {label}"
-        content = _content(media, name, place)
+        location = f"item {instance.id!r}, label {label}"
+        content = _content(media, name, location)
         digest = hashlib.sha256(content).digest()
         if digest in seen:
-            raise InputError(media / name, place, found=f"the same picture as {seen[digest]}", expected="another one")
+            raise InputError(
+                media / name, location, found=f"the same picture as {seen[digest]}", expected="another one"
+            )
         seen[digest] = label
-        open_picture(content, media / name, place, draft=64)
+        open_picture(content, media / name, location, draft=64)
 
 
-def _content(media: Path, name: str, place: str) -> bytes:
+def _content(media: Path, name: str, location: str) -> bytes:
     path = media / name
     if not path.resolve().is_relative_to(media.resolve()):
-        raise InputError(path, place, found="a name that leads out of the folder", expected="a file in it")
+        raise InputError(path, location, found="a name that leads out of the folder", expected="a file in it")
     try:
         return read_bytes(path)
     except FileNotFoundError as error:
-        raise InputError(path, place, found="no such image", expected="an image") from error
+        raise InputError(path, location, found="no such image", expected="an image") from error
     except OSError as error:
-        raise InputError(path, place, found=error.strerror or "an unreadable file") from error
+        raise InputError(path, location, found=error.strerror or "an unreadable file") from error

@@ -226,7 +226,7 @@ def _square(point: Point, half: float) -> PersonBox:
 
 
 @dataclass(frozen=True)
-class Places:
+class BodyPositions:
     """Where the manikin and the device are, in pixels (None: unknown). `by` is how the manikin was found, `lying` the
     detection that was taken for it."""
 
@@ -259,19 +259,19 @@ class PictureFacts:
 def facts_of(pose: Pose, marked: Mapping[str, Region] | None = None) -> PictureFacts:
     """The facts that `pose` decides. `marked` are places (head, chest, device) in fractions of the picture, the same in
     all pictures; the pose's own marks take precedence."""
-    places = places_of(pose, marked or {})
+    positions = positions_of(pose, marked or {})
     rescuers = sorted(
-        (person for person in pose.people if person is not places.lying), key=lambda person: person.box.centre.x
+        (person for person in pose.people if person is not positions.lying), key=lambda person: person.box.centre.x
     )
     bodies = [Body(person) for person in rescuers]
     found = tuple(
-        PersonFacts(number, {name: decide(body, places) for name, decide in PREDICATES.items()})
+        PersonFacts(number, {name: decide(body, positions) for name, decide in PREDICATES.items()})
         for number, body in enumerate(bodies, start=1)
     )
-    return PictureFacts(found, places.by, _nearest(bodies, places))
+    return PictureFacts(found, positions.by, _nearest(bodies, positions))
 
 
-def places_of(pose: Pose, marked: Mapping[str, Region]) -> Places:
+def positions_of(pose: Pose, marked: Mapping[str, Region]) -> BodyPositions:
     """The marked places, else those of the lying body: of several the nearest to a mark, else the lowest.
 
     A body is lying if its trunk is far from vertical and its outline is wider than high. A body seen from its feet or
@@ -282,12 +282,12 @@ def places_of(pose: Pose, marked: Mapping[str, Region]) -> Places:
     lying = _lying(pose.people, chest or head)
     if head is not None or chest is not None:
         both = _around([head, chest]) if head is not None and chest is not None else None
-        return Places("marked", head, chest, both, device, lying)
+        return BodyPositions("marked", head, chest, both, device, lying)
     if lying is None:
-        return Places(device=device)
+        return BodyPositions(device=device)
     body = Body(lying)
     around = _around([box for box in (body.outline, body.head, body.chest) if box is not None])
-    return Places("a lying body", body.head, body.chest, around, device, lying)
+    return BodyPositions("a lying body", body.head, body.chest, around, device, lying)
 
 
 def _lying(people: Iterable[Person], near: PersonBox | None) -> Person | None:
@@ -305,7 +305,7 @@ def _lies(body: Body) -> bool:
     return _all([_decided("lying", slope), _decided("flat", body.flatness)]) is True
 
 
-def _pressing(body: Body, _: Places) -> bool | None:
+def _pressing(body: Body, _: BodyPositions) -> bool | None:
     """Decided by all visible arms: from the side one hides the other."""
     seen = [arm for arm in body.arms.values() if arm.elbow is not None or arm.tilt is not None]
     return _all(
@@ -313,53 +313,53 @@ def _pressing(body: Body, _: Places) -> bool | None:
     )
 
 
-def _stretching(body: Body, _: Places) -> bool | None:
+def _stretching(body: Body, _: BodyPositions) -> bool | None:
     arms = body.arms.values()
     return _any([_all([_decided("straight", arm.elbow), _decided("stretched", arm.tilt)]) for arm in arms])
 
 
-def _off(body: Body, places: Places) -> bool | None:
+def _off(body: Body, positions: BodyPositions) -> bool | None:
     """Off the whole manikin; a hand at any known part of it is enough for a no."""
-    known = [place for place in (places.body, places.head, places.chest) if place is not None]
-    touching = [_hand_at(body, place, "hand_at") for place in known]
+    known = [position for position in (positions.body, positions.head, positions.chest) if position is not None]
+    touching = [_hand_at(body, position, "hand_at") for position in known]
     if True in touching:
         return False
-    return True if places.body is not None and _hand_at(body, places.body, "hand_at") is False else None
+    return True if positions.body is not None and _hand_at(body, positions.body, "hand_at") is False else None
 
 
-PREDICATES: dict[str, Callable[[Body, Places], bool | None]] = {
+PREDICATES: dict[str, Callable[[Body, BodyPositions], bool | None]] = {
     "kneeling": lambda body, _: _any([_decided("kneeling", drop) for drop in body.shanks]),
     # sideways in the picture, or towards the camera and away, which shortens the trunk
     "leaning_over": lambda body, _: _any([_decided("leaning", body.lean), _decided("shortened", body.rise)]),
     "arms_straight_and_vertical": _pressing,
     "arm_stretched_out": _stretching,
-    "hands_on_chest": lambda body, places: _hand_at(body, places.chest, "hand_at"),
-    "hands_at_head": lambda body, places: _hand_at(body, places.head, "hand_at"),
-    "reaching_for_device": lambda body, places: _hand_at(body, places.device, "reach"),
+    "hands_on_chest": lambda body, positions: _hand_at(body, positions.chest, "hand_at"),
+    "hands_at_head": lambda body, positions: _hand_at(body, positions.head, "hand_at"),
+    "reaching_for_device": lambda body, positions: _hand_at(body, positions.device, "reach"),
     "hands_off": _off,
 }
 """The predicates of each rescuer. One hand is enough for "on the chest", "at the head" and "for the device"; a no requires
 both hands to be visible."""
 
 
-def _hand_at(body: Body, place: PersonBox | None, threshold: str) -> bool | None:
+def _hand_at(body: Body, location: PersonBox | None, threshold: str) -> bool | None:
     scale = body.trunk
-    if place is None or scale is None:
+    if location is None or scale is None:
         return None
     hands = [arm.hand for arm in body.arms.values()]
-    return _any([_decided(threshold, None if hand is None else place.distance(hand) / scale) for hand in hands])
+    return _any([_decided(threshold, None if hand is None else location.distance(hand) / scale) for hand in hands])
 
 
-def _nearest(bodies: Sequence[Body], places: Places) -> int | None:
-    place = places.chest or places.body or places.head
-    if place is None or not bodies:
+def _nearest(bodies: Sequence[Body], positions: BodyPositions) -> int | None:
+    position = positions.chest or positions.body or positions.head
+    if position is None or not bodies:
         return None
     if len(bodies) == 1:
         return 1
     scales = [body.trunk for body in bodies if body.trunk is not None]
     if not scales:
         return None
-    point = place.centre
+    point = position.centre
     far = [_between(body.middle, point) for body in bodies]
     first, second = sorted(range(len(far)), key=far.__getitem__)[:2]
     ahead = (far[second] - far[first]) / median(scales)

@@ -27,7 +27,7 @@ from proctor.metrics.ordering import (
     order_chance,
     order_estimates,
     overall_score,
-    place_confusion,
+    position_confusion,
     rationale_estimates,
     tracking_estimate,
 )
@@ -108,7 +108,7 @@ class ScoredPredictions:
     """The result of `score_predictions`.
 
     `comparisons` has one entry per reference, `unanswered` are items without any order, `confusion` is
-    `place_confusion`. Without `rationales` there is no F1 and no overall score, and `rationale_reason` says why.
+    `position_confusion`. Without `rationales` there is no F1 and no overall score, and `rationale_reason` says why.
     """
 
     comparisons: dict[str, OrderComparison]
@@ -191,7 +191,7 @@ def score_predictions(
             _slice(by, value, {name: counted[name] for name in names}, keys=keys, f1=f1, weights=weights, plan=plan)
             for by, value, names in _parts(keys)
         ),
-        confusion=place_confusion(list(compared.values())),
+        confusion=position_confusion(list(compared.values())),
         rationales=rationales,
         rationale_reason=reason,
         alpha=alpha,
@@ -203,13 +203,13 @@ def score_predictions(
 
 def _check_labels(predictions: Path, keys: dict[str, ReferenceOrder], compared: dict[str, OrderComparison]) -> None:
     for name, one in compared.items():
-        place, expected = f"item {name!r}", f"each of {', '.join(sorted(keys[name].order))} once"
+        location, expected = f"item {name!r}", f"each of {', '.join(sorted(keys[name].order))} once"
         if not one.answered and not one.unknown:
-            raise InputError(predictions, place, found="no answer", expected=expected)
+            raise InputError(predictions, location, found="no answer", expected=expected)
         faults = (("no", one.missing), ("more than one", one.repeated), ("the unknown", one.unknown))
         shown = "; ".join(f"{what} {', '.join(labels)}" for what, labels in faults if labels)
         if shown:
-            raise InputError(predictions, f"{place}, field 'order'", found=shown, expected=expected)
+            raise InputError(predictions, f"{location}, field 'order'", found=shown, expected=expected)
 
 
 def _parts(keys: dict[str, ReferenceOrder]) -> list[tuple[str, str, list[str]]]:

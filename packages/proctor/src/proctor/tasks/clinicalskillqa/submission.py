@@ -92,9 +92,9 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     causes: list[JsonValue] = []
     for rule, some in groupby(findings, key=lambda finding: finding.rule):
         same = list(some)
-        places: list[JsonValue] = [f"{finding.place}: {finding.found}" for finding in same]
+        locations: list[JsonValue] = [f"{finding.location}: {finding.found}" for finding in same]
         cause = {"level": same[0].severity, "rule": rule, "count": len(same), "expected": same[0].expected}
-        causes.append({**cause, "places": places})
+        causes.append({**cause, "locations": locations})
     check = FileCheck(file, tuple(findings), {"answer": len(entries), "instance": len(labels)})
     return check.report({"causes": causes}, every=request.every)
 
@@ -116,24 +116,24 @@ _RULES = (
 
 def _findings(entries: Sequence[tuple[str, JsonValue]], labels: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
-    for place, raw in entries:
+    for location, raw in entries:
         try:
             one = NativePrediction.model_validate(raw)
         except ValidationError as error:
             problem = first_problem(error)
             found = f"{problem.found} as {problem.field!r} ({problem.expected})"
-            yield Finding("entry", place, found, "an id, an order and a rationale")
+            yield Finding("entry", location, found, "an id, an order and a rationale")
             name = raw.get("id") if isinstance(raw, dict) else None
             if isinstance(name, str):  # an unreadable entry of an instance: not missing as well
-                seen.setdefault(name, place)
+                seen.setdefault(name, location)
             continue
         where = f"item {one.id!r}"
         if one.id in seen:
-            yield Finding("duplicate", where, f"{place} again, first {seen[one.id]}", "each instance once")
+            yield Finding("duplicate", where, f"{location} again, first {seen[one.id]}", "each instance once")
             continue
-        seen[one.id] = place
+        seen[one.id] = location
         if one.id not in labels:
-            yield Finding("unknown", where, place, "an instance of the folder")
+            yield Finding("unknown", where, location, "an instance of the folder")
             continue
         yield from _order_findings(where, one.order, labels[one.id])
         if not one.rationale.strip():

@@ -214,9 +214,9 @@ def _unknown_labels(references: Sequence[NativeReference]) -> tuple[str, ...]:
 def _item(
     request: NativeRequest, key: NativeReference | None, track: str, classes: tuple[str, ...], data: Path
 ) -> core.Item:
-    place = f"question {request.qID}"
-    _check_shown(request, track, core.FileLocation(data / "requests.json", place))
-    location = core.FileLocation(data / ("requests.json" if key is None else "references.json"), place)
+    file_location = f"question {request.qID}"
+    _check_shown(request, track, core.FileLocation(data / "requests.json", file_location))
+    location = core.FileLocation(data / ("requests.json" if key is None else "references.json"), file_location)
     named = key or without_reference(request)
     question = FormQuestion(named.format_kwargs, named.options, classes)
     form = _form(named, question, location)

@@ -156,7 +156,7 @@ def validate_submission(
         except ValidationError as error:
             broken = _broken(number, entry, error)
             findings.append(broken)
-            seen.setdefault(broken.place, number)
+            seen.setdefault(broken.location, number)
             continue
         name = response.qID
         if name in seen:
@@ -304,7 +304,7 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
     findings: list[JsonValue] = [
         {
             "rule": finding.rule,
-            "question": finding.place,
+            "question": finding.location,
             "found": finding.found,
             "expected": finding.expected,
             "severity": finding.severity,

@@ -191,8 +191,8 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draw
             within.append(stream.below(np.repeat(counts, counts.astype(np.int64))))
         drawn = np.stack(rows)
         spread = sizes[drawn].astype(np.int64).ravel()
-        place = np.repeat(starts[drawn].ravel(), spread) + np.concatenate(within)
-        sums = np.add.reduceat(scores[place], np.cumsum(spread) - spread).reshape(drawn.shape)
+        index = np.repeat(starts[drawn].ravel(), spread) + np.concatenate(within)
+        sums = np.add.reduceat(scores[index], np.cumsum(spread) - spread).reshape(drawn.shape)
         means.append(np.mean(sums / sizes[drawn], axis=1))  # row by row as np.mean adds up one row
     low, high = np.percentile(np.concatenate(means), (2.5, 97.5))  # (1 - 0.95) / 2 is not 0.025 to the last bit
     return float(low), float(high)
@@ -283,8 +283,8 @@ async def verified_figures(benchmark: Benchmark, answers: Mapping[str, Answer], 
             try:
                 published = float(row.cells[column])
             except ValueError as error:
-                place = f"row {row.number}, column {column!r}"
-                raise InputError(summary, place, found=repr(row.cells[column]), expected="a number") from error
+                location = f"row {row.number}, column {column!r}"
+                raise InputError(summary, location, found=repr(row.cells[column]), expected="a number") from error
             name = f"{row.cells['level']} {row.cells['name']}: {column}"
             value = None if one is None else getattr(one, field)
             verified.append(VerifiedFigure(name, f"the toolkit 0.4.0 ({summary.name})", published, value))

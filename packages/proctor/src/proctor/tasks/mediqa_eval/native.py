@@ -254,10 +254,10 @@ def read_scores(file: Path, texts: Mapping[Key, str]) -> core.RecordedScores:
 def read_encounters(file: Path) -> tuple[Encounter, ...]:
     """The encounters, one JSON object a line. Raises `InputError`, with the line."""
     found: dict[str, Encounter] = {}
-    for place, value in core.read_jsonl(file, "a file of encounters"):
-        one = _encounter(file, place, value)
+    for location, value in core.read_jsonl(file, "a file of encounters"):
+        one = _encounter(file, location, value)
         if one.item in found:
-            raise core.InputError(file, place, found=f"{one.item} again", expected="each encounter once")
+            raise core.InputError(file, location, found=f"{one.item} again", expected="each encounter once")
         found[one.item] = one
     if not found:
         raise core.InputError(file, found="no encounters", expected="one JSON object a line")
@@ -314,9 +314,9 @@ def _opted_out_whole(file: Path, rows: Iterable[Entry]) -> None:
 def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
     notes = []
     if repeated:
-        places = ", ".join(str(row) for row in repeated[:5]) + (", …" if len(repeated) > 5 else "")
+        locations = ", ".join(str(row) for row in repeated[:5]) + (", …" if len(repeated) > 5 else "")
         notes.append(
-            f"{core.count_of(len(repeated), 'row')} with a repeated key; the first counts (repeated in row {places})"
+            f"{core.count_of(len(repeated), 'row')} with a repeated key; the first counts (repeated in row {locations})"
         )
     out = sum(row.value == OPTED_OUT for row in rows)
     if out:
@@ -327,15 +327,15 @@ def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _encounter(file: Path, place: str, value: object) -> Encounter:
-    one = core.validated(Encounter, value, file, place)
+def _encounter(file: Path, location: str, value: object) -> Encounter:
+    one = core.validated(Encounter, value, file, location)
     if one.dataset not in DATASETS:
         raise core.InputError(
-            file, f"{place}, field 'dataset'", found=repr(one.dataset), expected=f"one of {', '.join(DATASETS)}"
+            file, f"{location}, field 'dataset'", found=repr(one.dataset), expected=f"one of {', '.join(DATASETS)}"
         )
     if one.lang not in DIMENSIONS:
         raise core.InputError(
-            file, f"{place}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
+            file, f"{location}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
         )
     return one
 
@@ -353,8 +353,8 @@ def answers_to_judge(file: Path) -> tuple[AnswerRow, ...]:
         if wrong:
             raise wrong[0].error(file)
         one = AnswerRow(*(row.cells[name] for name in LOOKED_AT))
-        place, text = texts.setdefault(one.key[:2], (row.number, one.candidate))
+        location, text = texts.setdefault(one.key[:2], (row.number, one.candidate))
         if text != one.candidate:
-            raise core.TableFault(row.number, "candidate", "another text", f"that of row {place}").error(file)
+            raise core.TableFault(row.number, "candidate", "another text", f"that of row {location}").error(file)
         found.setdefault(one.key, one)
     return tuple(found.values())

@@ -111,8 +111,8 @@ def _rows_in(template: Path, texts: Mapping[tuple[str, str], str]) -> Sequence[A
     rows = answers_to_judge(template)
     for row in rows:
         if texts.get(row.key[:2], row.candidate) != row.candidate:
-            place = f"{row.item}, {row.system}"
-            raise InputError(template, place, found="another text than the scored one", expected="the same")
+            location = f"{row.item}, {row.system}"
+            raise InputError(template, location, found="another text than the scored one", expected="the same")
     return rows
 
 
@@ -148,9 +148,9 @@ class Count:
 
 def _finding(severity: Literal["error", "warning"], fault: TableFault) -> Finding:
     rule = (fault.column or "row") if fault.row else ""
-    place = f"row {fault.row}" if fault.row else ""
-    line = Finding("", fault.place, fault.found, fault.expected, severity)
-    return Finding(rule, place, fault.found, fault.expected, severity, fault.row, str(line))
+    location = f"row {fault.row}" if fault.row else ""
+    line = Finding("", fault.location, fault.found, fault.expected, severity)
+    return Finding(rule, location, fault.found, fault.expected, severity, fault.row, str(line))
 
 
 def check_submission(

@@ -355,7 +355,7 @@ def reference_of(
     if kind == "binary" and text.casefold() in _YES | _NO | {"0", "1"}:
         return answer.read_reference(text.casefold() in _YES | {"1"}, options)
     if kind in {"boxes", "point"}:
-        return _places(answer, cell, text)
+        return _rows(answer, cell, text)
     if kind == "quantity" and (spread := _SPREAD.fullmatch(text)):
         return answer.read_reference(f"{spread['number']} {_spread_unit(spread)}".strip())
     if isinstance(cell, bool | int | list | dict) and not answer.any_text:
@@ -378,11 +378,11 @@ def _of_labels(
 
 def _marked(text: str, options: Sequence[str], marks: Sequence[str]) -> str:
     """The option with this number, if the options' columns have numbers; else the text itself."""
-    place = marks.index(text) if text in marks and text not in options else len(options)
-    return options[place] if place < len(options) else text
+    row = marks.index(text) if text in marks and text not in options else len(options)
+    return options[row] if row < len(options) else text
 
 
-def _places(answer: Any, cell: Any, text: str) -> tuple[JsonValue, ...]:
+def _rows(answer: Any, cell: Any, text: str) -> tuple[JsonValue, ...]:
     """Boxes or points. Shares of 1 are errors if x and y run to 1000: all would be in one corner."""
     width, height = answer.width, answer.height
     expected = (

@@ -168,7 +168,7 @@ class ColumnMap:
         return f"Columns: {', '.join(parts)}{facets}"
 
 
-_KNOWN = {name: {plain(word): place for place, word in enumerate(words)} for name, words in FIELDS.items()}
+_KNOWN = {name: {plain(word): row for row, word in enumerate(words)} for name, words in FIELDS.items()}
 _DECORATED = {
     name: re.compile(rf"(?:{before})?(?:{'|'.join(sorted(_KNOWN[name], key=len, reverse=True))})(?:{after})*")
     for name, (before, after) in _AROUND.items()

@@ -114,7 +114,7 @@ def _moving_disc() -> Iterator[tuple[float, bytes]]:
 def _more_boxes() -> Iterator[tuple[float, bytes]]:
     for step in range(_RATE * _SECONDS + 1):
         count = 1 + min(2, step // (2 * _RATE))
-        boxes: list[_Shape] = [("rectangle", (40 + 90 * place, 90, 100 + 90 * place, 150)) for place in range(count)]
+        boxes: list[_Shape] = [("rectangle", (40 + 90 * row, 90, 100 + 90 * row, 150)) for row in range(count)]
         yield step / _RATE, _picture(boxes, "JPEG")
 
 

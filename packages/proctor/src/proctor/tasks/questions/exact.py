@@ -14,7 +14,7 @@ from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item, dataset_
 from proctor.tasks.questions.cells import path_of
 from proctor.tasks.questions.columns import ColumnMap
 from proctor.tasks.questions.folder import NAME
-from proctor.tasks.questions.rows import Place, RowReader
+from proctor.tasks.questions.rows import RowLocation, RowReader
 
 if TYPE_CHECKING:
     from proctor.tasks.questions.question_set import QuestionSet
@@ -49,7 +49,7 @@ class ExactReader(RowReader):
             except ParseError as error:
                 self.fault(row, "media", repr(error.found[:80]), error.expected)
         if item.media:
-            self.shown.append((Place(self.sheet.file, row.number), item.media))
+            self.shown.append((RowLocation(self.sheet.file, row.number), item.media))
         return None if len(self.faults) > before else item
 
 

@@ -117,13 +117,13 @@ def _parsed(text: str) -> dict[str, Any] | TableFault:
 
 
 def _fault(problem: Any) -> TableFault:
-    place = ".".join(str(part) for part in problem["loc"] if isinstance(part, int) or "[" not in part)
+    location = ".".join(str(part) for part in problem["loc"] if isinstance(part, int) or "[" not in part)
     if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
-        return TableFault(0, place, "a field that is not known", f"one of {', '.join(Settings.model_fields)}")
+        return TableFault(0, location, "a field that is not known", f"one of {', '.join(Settings.model_fields)}")
     found = (
         problem["input"] if isinstance(problem["input"], str | int | float | bool) else type(problem["input"]).__name__
     )
-    return TableFault(0, place, repr(found)[:60], expected_words(problem))
+    return TableFault(0, location, repr(found)[:60], expected_words(problem))
 
 
 MEDIA = "media"

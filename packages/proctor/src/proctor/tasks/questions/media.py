@@ -24,7 +24,7 @@ from proctor.media import (
     nifti_facts,
     parse_scan,
     scan_kind,
-    shown_place,
+    shown_location,
 )
 from proctor.tasks.questions.cells import path_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.folder import MEDIA, Settings
@@ -60,7 +60,7 @@ class MediaFolder:
         self._found: dict[str, Path | None] = {}
         self._kinds: dict[str, str] = {}
         self._window, self._audio = settings.window, settings.audio
-        self.root = named or _best(_places(folder), sorted({_file_of(path) for path in paths}))
+        self.root = named or _best(_positions(folder), sorted({_file_of(path) for path in paths}))
 
     def sources(self, cells: Iterable[Any]) -> list[str]:
         """The names of one question's media. Raises `ParseError` for a path outside the folder."""
@@ -222,7 +222,7 @@ class MediaFolder:
             return self._frames(folder, source)
         found = self._find(source)
         if found is None:
-            raise core.ParseError(expected=f"{_FILE} below {shown_place(self.root)}", found=source)
+            raise core.ParseError(expected=f"{_FILE} below {shown_location(self.root)}", found=source)
         if found.suffix.lower() not in _USUAL and scan_kind(found) is None:
             raise core.ParseError(expected=_FILE, found=source)
         return [source + found.name.removeprefix(PurePosixPath(source).name)]
@@ -230,7 +230,7 @@ class MediaFolder:
     def _frames(self, folder: Path, source: str) -> list[str]:
         if not folder.resolve().is_relative_to(self.root.resolve()):
             raise core.ParseError(
-                expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, a link that leads out of it"
+                expected=f"{_FILE} below {shown_location(self.root)}", found=f"{source}, a link that leads out of it"
             )
         names = sorted(
             (path.name for path in folder.iterdir() if path.suffix.lower() in IMAGE_EXTENSIONS), key=core.natural
@@ -276,7 +276,7 @@ class MediaFolder:
             return look()
         except core.InputError as error:
             raise core.ParseError(
-                expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, {_reason(error)}"
+                expected=f"{_FILE} below {shown_location(self.root)}", found=f"{source}, {_reason(error)}"
             ) from error
 
 
@@ -286,7 +286,7 @@ def _file_of(source: str) -> str:
     return file if is_recording(file) else _HOW.split(source)[0]
 
 
-def _places(folder: Path) -> list[Path]:
+def _positions(folder: Path) -> list[Path]:
     """The folder, `media` in it, and the first of its other folders that are no links."""
     try:
         inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.core import Frame, Item, clean, write_whole
 from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
-from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, open_picture, shown_place, view
+from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, open_picture, shown_location, view
 from proctor.tasks.questions.media import is_recording
 from proctor.tasks.questions.question_set import QuestionSet
 
@@ -33,11 +33,11 @@ def add_media_faults(found: QuestionSet) -> None:
     columns = found.columns.fields.get("media", [])
     column = columns[0] if columns else ""
     heard = found.columns.one("audio") or column
-    for place, media in found.shown:
+    for row, media in found.shown:
         for name in found.folder.missing(media):
-            expected = f"a file below {shown_place(found.folder.root)}"
+            expected = f"a file below {shown_location(found.folder.root)}"
             where = heard if is_recording(name) else column
-            found.fault(place, where, f"no file {name!r}", expected)
+            found.fault(row, where, f"no file {name!r}", expected)
     if found.faults:
         found.faults.sort(key=lambda fault: (fault[0], fault[1].row))
         return
@@ -47,7 +47,7 @@ def add_media_faults(found: QuestionSet) -> None:
         where = heard if is_recording(problem.source) else column
         expected = f"a file that can be {'played' if problem.source in spoken else 'shown'}"
         for item_id in problem.item_ids:
-            found.fault(found.places[item_id], where, problem.problem, expected)
+            found.fault(found.locations[item_id], where, problem.problem, expected)
     found.notes += library.warnings(found.items)
 
 
@@ -76,18 +76,18 @@ def write_preview(found: QuestionSet, out: Path) -> int:
 def _ten(items: Sequence[Item]) -> list[Item]:
     """The first item of each format, and evenly spaced others up to ten, in order."""
     first: dict[str, int] = {}
-    for place, item in enumerate(items):
-        first.setdefault(item.answer.kind, place)
+    for row, item in enumerate(items):
+        first.setdefault(item.answer.kind, row)
     chosen = set(first.values())
     spread = [round(step * (len(items) - 1) / (_SHOWN - 1)) for step in range(_SHOWN)]
-    for place in (*spread, *range(min(len(items), _SHOWN))):
+    for row in (*spread, *range(min(len(items), _SHOWN))):
         if len(chosen) < _SHOWN:
-            chosen.add(place)
-    return [items[place] for place in sorted(chosen)]
+            chosen.add(row)
+    return [items[row] for row in sorted(chosen)]
 
 
 async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Frame]]:
-    return [with_places(await view(item, "video", library).frames(count=_FRAMES), item) for item in items]
+    return [with_locations(await view(item, "video", library).frames(count=_FRAMES), item) for item in items]
 
 
 async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sound]]:
@@ -98,7 +98,7 @@ async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sou
 
 
 def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequence[Sound]) -> dict[str, Any]:
-    place, reference = found.places[item.id], item.reference
+    index, reference = found.locations[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
     answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []
     answers += (
@@ -108,7 +108,7 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
     )
     return {
         "id": item.id,
-        "place": f"{place.file.name}, row {place.row}",
+        "location": f"{index.file.name}, row {index.row}",
         "kind": item.answer.kind,
         "group": item.group,
         "question": item.question,
@@ -126,13 +126,13 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
 _RED, _LEAST = (255, 40, 40), 3.0  # the radius of a point without a tolerance
 
 
-def with_places(frames: Sequence[Frame], item: Item) -> list[Frame]:
+def with_locations(frames: Sequence[Frame], item: Item) -> list[Frame]:
     """The frames, with the boxes or points of the reference drawn in red."""
     answer, reference = item.answer, item.reference
     if not isinstance(answer, BoxesFormat | PointFormat) or reference is None:
         return [*frames]
     values = (reference.answer, *reference.accepted)
-    shapes = [place for value in values for place in (extents(value) if _nested(value) else extents([value]))]
+    shapes = [row for value in values for row in (extents(value) if _nested(value) else extents([value]))]
     return [replace(frame, jpeg=_drawn(frame.jpeg, shapes, answer)) for frame in frames]
 
 
@@ -146,7 +146,7 @@ def _drawn(jpeg: bytes, shapes: Sequence[Sequence[float]], answer: BoxesFormat |
     picture = open_picture(jpeg)
     draw, scale = ImageDraw.Draw(picture), (picture.width / answer.width, picture.height / answer.height)
     for shape in shapes:
-        ends = [one * scale[place % 2] for place, one in enumerate(shape)]
+        ends = [one * scale[row % 2] for row, one in enumerate(shape)]
         if len(ends) == 4:
             draw.rectangle(ends, outline=_RED, width=2)
         else:

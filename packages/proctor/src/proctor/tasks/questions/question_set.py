@@ -23,7 +23,7 @@ from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
 from proctor.tasks.questions.folder import NAME, Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder, names_recordings, sound_line
-from proctor.tasks.questions.rows import MADE_UP, Place, RowReader
+from proctor.tasks.questions.rows import MADE_UP, RowLocation, RowReader
 
 _MOST_VALUES = 30
 _REPEATED_SHOWN = 3
@@ -32,17 +32,17 @@ _OWN_GROUP = "\0"  # of an item without a group in its row
 
 @dataclass
 class QuestionSet:
-    """Questions as read. `items` are complete only without faults; `places` are their rows, `shown` the media of all
+    """Questions as read. `items` are complete only without faults; `locations` are their rows, `shown` the media of all
     rows, including those with faults."""
 
     layout: Layout
     folder: MediaFolder
     columns: ColumnMap = field(default_factory=ColumnMap)
     items: list[core.Item] = field(default_factory=list)
-    places: dict[str, Place] = field(default_factory=dict)
+    locations: dict[str, RowLocation] = field(default_factory=dict)
     faults: list[tuple[Path, core.TableFault]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    shown: list[tuple[Place, tuple[core.Media, ...]]] = field(default_factory=list)
+    shown: list[tuple[RowLocation, tuple[core.Media, ...]]] = field(default_factory=list)
     facets: list[str] = field(default_factory=list)
     metrics: list[core.Metric] = field(default_factory=list)
 
@@ -51,9 +51,9 @@ class QuestionSet:
         findings = core.table_findings(self.faults)
         return [str(finding) for finding in findings] if every else core.by_cause(findings)
 
-    def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
+    def fault(self, location: Path | RowLocation, column: str, found: str, expected: str) -> None:
         """Adds a fault of a file, or of a row."""
-        file, row = (place.file, place.row) if isinstance(place, Place) else (place, 0)
+        file, row = (location.file, location.row) if isinstance(location, RowLocation) else (location, 0)
         self.faults.append((file, core.TableFault(row, column, found, expected)))
 
     def check(self) -> None:
@@ -173,7 +173,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
     if not exact and not columns.one("answer") and not columns.one("criteria"):
         listed = ", ".join(map(repr, [*columns.facets, *columns.options]))
         found = f"no column for the right answer{f' among {listed}' if listed else ''}"
-        reading.fault(Place(sheets[0].file, 1), "", found, "one, or --map answer=COLUMN")
+        reading.fault(RowLocation(sheets[0].file, 1), "", found, "one, or --map answer=COLUMN")
         return
     reader_of_rows = RowReader
     if exact:
@@ -184,14 +184,14 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
     for sheet in sheets:
         reader.sheet = sheet
         for row in sheet.rows:
-            item = reader.item(row, len(reading.places) + 1)
+            item = reader.item(row, len(reading.locations) + 1)
             item_id = item.id if item is not None else _id_of(row, reading)
-            known = reading.places.get(item_id)
+            known = reading.locations.get(item_id)
             if known is not None:
                 file = "" if known.file == sheet.file else f" of {known.file.name}"
                 reader.fault(row, columns.one("id"), f"{item_id!r} again (row {known.row}{file})", "each id once")
                 item_id = f"{item_id}\0{row.number}"
-            reading.places[item_id] = Place(sheet.file, row.number)
+            reading.locations[item_id] = RowLocation(sheet.file, row.number)
             if item is not None and known is None:
                 reading.items.append(item)
     reading.faults += reader.faults
@@ -204,7 +204,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
         lines = (
             _ids_line(columns),
             _doubts_line(reader.doubted),
-            _places_line(reading.items),
+            _locations_line(reading.items),
             _shares_line(reading.items),
         )
         reading.notes += [line for line in (*lines, sound_line(reading.items), _repeated_line(reading)) if line]
@@ -221,7 +221,7 @@ def _check_letters(reading: QuestionSet, reader: RowReader) -> None:
         return  # a blood group or the name of a marker among other answers
     found = f"single letters in {_rows(lettered)}, and {'no columns of options' if lacking else 'no options there'}"
     expected = "the options too, in columns A, B, C …; or a column 'format' that says preference or short text"
-    reading.fault(Place(reader.sheet.file, lettered[0]), columns.one("answer"), found, expected)
+    reading.fault(RowLocation(reader.sheet.file, lettered[0]), columns.one("answer"), found, expected)
 
 
 def _id_of(row: core.SheetRow, reading: QuestionSet) -> str:
@@ -265,7 +265,7 @@ def _rows(rows: Sequence[int]) -> str:
     return f"row {rows[0]}" if len(rows) == 1 else several
 
 
-def _places_line(items: Iterable[core.Item]) -> str:
+def _locations_line(items: Iterable[core.Item]) -> str:
     """A note on how boxes and points are read without settings."""
     found = {item.answer.kind for item in items if getattr(item.answer, "width", 0) == 1000}
     named = " and ".join(one for one in ("boxes", "point") if one in found).replace("point", "points")
@@ -294,9 +294,10 @@ def _repeated_line(reading: QuestionSet) -> str:
     repeated = [some for some in same.values() if len(some) > 1]
     told = []
     for some in repeated[:_REPEATED_SHOWN]:
-        places = [reading.places[item.id] for item in some]
+        indices = [reading.locations[item.id] for item in some]
         rows = ", ".join(
-            str(place.row) if place.file == places[0].file else f"{place.row} of {place.file.name}" for place in places
+            str(index.row) if index.file == indices[0].file else f"{index.row} of {index.file.name}"
+            for index in indices
         )
         answers = {_answer_text(item) for item in some}
         differ = ", with different answers" if len(answers) > 1 else ""
@@ -324,7 +325,7 @@ def _add_groups(reading: QuestionSet) -> None:
     bare = [item for item in without if not item.media]
     for item in bare[: len(bare) if column or len(bare) < len(without) else 1]:
         expected = "a column with what must be resampled together (--map group=COLUMN; the id, where each stands alone)"
-        reading.fault(reading.places[item.id], column, "no group, and no media to take it from", expected)
+        reading.fault(reading.locations[item.id], column, "no group, and no media to take it from", expected)
     groups = _by_files(without, reading.folder.frame_folders)
     reading.items = [
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
@@ -465,7 +466,7 @@ def shuffle_options(items: Sequence[core.Item], seed: int) -> tuple[list[core.It
 
 def _shuffled(item: core.Item, seed: int) -> core.Item:
     by_text = sorted(item.options)
-    options = tuple(by_text[place] for place in core.generator(seed, "options", item.id).permutation(len(by_text)))
+    options = tuple(by_text[row] for row in core.generator(seed, "options", item.id).permutation(len(by_text)))
     letters = option_letters(len(options))
     new = {old: letters[options.index(text)] for old, text in zip(letters, item.options, strict=True)}
 

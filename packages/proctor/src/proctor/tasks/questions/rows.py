@@ -40,7 +40,7 @@ _MOST_OPTIONS = 26
 
 
 @dataclass(frozen=True)
-class Place:
+class RowLocation:
     """The row of an item in its file."""
 
     file: Path
@@ -65,7 +65,7 @@ class RowReader:
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     doubted: dict[str, list[int]] = field(default_factory=dict)
     bare: list[int] = field(default_factory=list)
-    shown: list[tuple[Place, tuple[core.Media, ...]]] = field(default_factory=list)
+    shown: list[tuple[RowLocation, tuple[core.Media, ...]]] = field(default_factory=list)
 
     def item(self, row: core.SheetRow, number: int) -> core.Item | None:
         """The item of a row, without a group if there is no column for it; None, with `faults`, for an invalid row."""
@@ -74,7 +74,7 @@ class RowReader:
         question = self._text(row, "question")
         media = self._media(row)
         if media:
-            self.shown.append((Place(self.sheet.file, row.number), media))
+            self.shown.append((RowLocation(self.sheet.file, row.number), media))
         options = self._options(row)
         pictures = [medium for medium in media or () if medium.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
@@ -285,7 +285,7 @@ class RowReader:
         for text in texts_of(undirected(row.cells.get(more))):
             also = self._tried(row, more, lambda text=text: reference_of(answer, text, context, marks))  # type: ignore[misc]
             found = None if found is None or also is None else (*found, *also)
-        return tuple(one for place, one in enumerate(found or ()) if one not in (found or ())[:place])
+        return tuple(one for index, one in enumerate(found or ()) if one not in (found or ())[:index])
 
     @cached_property
     def _with_commas(self) -> bool:

@@ -268,21 +268,21 @@ def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers
     files = result_files(path)
     for file in files:
         for number, result in enumerate(read_results(file.path), start=1):
-            place = f"item {number}"
+            location = f"item {number}"
             stem, _ = split_options(result.question)
             item = by_key.get((file.video, result.kind, stem, result.time_start, result.time_end))
             if item is None:
                 found_text = f"a question not in the benchmark: {stem[:60]!r}"
-                raise core.InputError(file.path, place, found=found_text, expected="questions of the same release")
+                raise core.InputError(file.path, location, found=found_text, expected="questions of the same release")
             if item.id in taken:
-                _same_answer(taken[item.id], (file, result, place), item.id)
+                _same_answer(taken[item.id], (file, result, location), item.id)
             else:
-                taken[item.id] = file, result, place
+                taken[item.id] = file, result, location
     found = _Found()
     for item in benchmark.items:
         if item.id in taken:
-            file, result, place = taken[item.id]
-            _take(found, item, result, core.FileLocation(file.path, place), scored=file.scored)
+            file, result, location = taken[item.id]
+            _take(found, item, result, core.FileLocation(file.path, location), scored=file.scored)
     kinds = {result.kind for _, result, _ in taken.values()}
     asked = [item for item in benchmark.items if _kind(item) in kinds]
     judged: dict[str, JsonValue] = {"judge": JUDGE} if any(file.scored for file in files) else {}
@@ -300,12 +300,12 @@ def _same_answer(
     first: tuple[ResultFile, NativeResult, str], second: tuple[ResultFile, NativeResult, str], item: str
 ) -> None:
     """Raises `InputError` unless one of the two is the unscored version of the other."""
-    (file, result, _), (other, again, place) = first, second
+    (file, result, _), (other, again, location) = first, second
     same = (result.question, result.model_prediction) == (again.question, again.model_prediction)
     if not same or file.scored == other.scored or file.blind != other.blind:
         found = f"a second answer to {item} (the first is in {file.path})"
         raise core.InputError(
-            other.path, place, found=found, expected="one answer a question, of one model under one condition"
+            other.path, location, found=found, expected="one answer a question, of one model under one condition"
         )
 
 
@@ -407,7 +407,7 @@ def _judged(found: _Found, item: core.Item, result: NativeResult, location: core
             }
         )
     except ValidationError as error:
-        raise core.refusal(location.file, f"{location.place}, judge's verdict", error) from error
+        raise core.refusal(location.file, f"{location.location}, judge's verdict", error) from error
     reference = item.reference.answer if item.reference else None
     content: dict[str, JsonValue] = {
         "judge": JUDGE,

@@ -250,7 +250,7 @@ class ClassicalVision:
         order = in_order([self._picture(frame.jpeg) for frame in frames])
         if order is None:
             return self._guessed(item, view, "no object tells the pictures apart")
-        return reply(item, [frames[place].label for place in order], evidence="pixels")
+        return reply(item, [frames[position].label for position in order], evidence="pixels")
 
     def _picture(self, jpeg: bytes) -> SeenPicture:
         """The content of a frame; equal bytes are processed once."""

@@ -90,8 +90,8 @@ def narrate(
 def _spoken(text: str, rng: np.random.Generator, fillers: float, slips: float) -> list[str]:
     words = [_SLIPS[word] if word in _SLIPS and rng.random() < slips else word for word in text.split()]
     if rng.random() < fillers:
-        place = int(rng.integers(0, len(words)))
-        words.insert(place, _FILLERS[int(rng.integers(len(_FILLERS)))])
+        position = int(rng.integers(0, len(words)))
+        words.insert(position, _FILLERS[int(rng.integers(len(_FILLERS)))])
     words[0], words[-1] = words[0].capitalize(), f"{words[-1]}."
     return [one for word in words for one in word.split()]
 

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from scipy import ndimage
 
 from proctor.core import generator
-from proctor.tasks.simulated.script import Cover, PlacedObject, Scene, Script, Tool
+from proctor.tasks.simulated.script import Cover, LocatedObject, Scene, Script, Tool
 
 Floats = NDArray[np.float32]
 
@@ -38,9 +38,9 @@ def smooth_noise(shape: tuple[int, int], cell: float, rng: np.random.Generator) 
 
 def _weights(side: int, cell: float) -> Floats:
     """The weight of each point of the coarse grid at each of `side` pixels."""
-    places = np.arange(side) / cell + 1
-    grid = np.arange(int(places[-1]) + 3)
-    far = np.abs(places[:, None] - grid[None, :])
+    positions = np.arange(side) / cell + 1
+    grid = np.arange(int(positions[-1]) + 3)
+    far = np.abs(positions[:, None] - grid[None, :])
     near = (1.5 * far - 2.5) * far**2 + 1
     beyond = ((-0.5 * far + 2.5) * far - 4) * far + 2
     return np.where(far < 1, near, np.where(far < 2, beyond, 0)).astype(np.float32)
@@ -236,13 +236,13 @@ def _needle(size: int, rng: np.random.Generator) -> Image.Image:
     pen.arc(box, 152, 348, fill=(222, 226, 232, 255), width=size // 18)
     start = (size * 0.735, size * 0.36)
     swing = float(rng.uniform(0.05, 0.1))
-    places = np.linspace(0, 1, 24)
+    positions = np.linspace(0, 1, 24)
     tail = [
         (
             start[0] + size * (-0.42 * p + swing * math.sin(p * 7.5) + 0.12 * math.sin(p * 3.1)),
             start[1] + size * (0.56 * p),
         )
-        for p in places.tolist()
+        for p in positions.tolist()
     ]
     pen.line(tail, fill=(104, 36, 150, 255), width=size // 8, joint="curve")
     pen.line(tail, fill=(150, 70, 214, 255), width=size // 12, joint="curve")
@@ -333,14 +333,14 @@ class Renderer:
         state = self.scene.at(time)
         frame = self._background(state.camera, time)
         owner = np.full((self.height, self.width), -1, dtype=np.int16)
-        for placed in state.objects:
-            if not placed.held:
-                self._object(frame, owner, placed)
+        for positioned in state.objects:
+            if not positioned.held:
+                self._object(frame, owner, positioned)
         for cover in state.covers:
             self._cover(frame, owner, cover)
-        for placed in state.objects:
-            if placed.held:
-                self._object(frame, owner, placed)
+        for positioned in state.objects:
+            if positioned.held:
+                self._object(frame, owner, positioned)
         for tool in state.tools:
             _draw_tool(frame, owner, tool, self.unit)
         frame *= self._light
@@ -370,10 +370,10 @@ class Renderer:
         far = np.hypot((across - self.width / 2) / self.width, (down - self.height / 2) / self.width) / 0.57
         return np.repeat(np.asarray(1.12 - 0.58 * far**2.4, dtype=np.float32)[..., None], 3, axis=2)
 
-    def _object(self, frame: Floats, owner: NDArray[np.int16], placed: PlacedObject) -> None:
-        drawn = self.sprites[placed.instance]
-        lift = (5 if placed.held else 2) * self.unit
-        _lay(frame, owner, drawn, (placed.x, placed.y), index=self.instances[placed.instance], lift=lift)
+    def _object(self, frame: Floats, owner: NDArray[np.int16], positioned: LocatedObject) -> None:
+        drawn = self.sprites[positioned.instance]
+        lift = (5 if positioned.held else 2) * self.unit
+        _lay(frame, owner, drawn, (positioned.x, positioned.y), index=self.instances[positioned.instance], lift=lift)
 
     def _cover(self, frame: Floats, owner: NDArray[np.int16], cover: Cover) -> None:
         drawn = self._covers[cover.material]
@@ -452,11 +452,11 @@ def _cover_sprite(material: str, unit: float, rng: np.random.Generator) -> Sprit
 
 def _fold_outline(width: int, length: int, rng: np.random.Generator) -> list[tuple[float, float]]:
     """A fold that widens downwards, with an uneven border."""
-    places = np.linspace(-1, 1, 61)
+    positions = np.linspace(-1, 1, 61)
     half = width / 2 * 0.96
-    waves = sum(rng.normal(0, 0.022) * np.cos(order * np.pi * places + rng.uniform(0, 6)) for order in (2, 3, 5, 7))
-    rim = 0.03 * length + 0.22 * length * np.abs(places) ** 3.2 + 0.5 * length * np.asarray(waves)
-    top = [(width / 2 + half * float(x), max(1.0, float(y))) for x, y in zip(places, rim, strict=True)]
+    waves = sum(rng.normal(0, 0.022) * np.cos(order * np.pi * positions + rng.uniform(0, 6)) for order in (2, 3, 5, 7))
+    rim = 0.03 * length + 0.22 * length * np.abs(positions) ** 3.2 + 0.5 * length * np.asarray(waves)
+    top = [(width / 2 + half * float(x), max(1.0, float(y))) for x, y in zip(positions, rim, strict=True)]
     return [*top, (float(width), float(length)), (0.0, float(length))]
 
 

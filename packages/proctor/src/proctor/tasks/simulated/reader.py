@@ -149,15 +149,15 @@ def _read_questions(path: Path, videos: dict[str, SimulatedVideo]) -> list[Simul
     known: set[str] = set()
     for number, raw in enumerate(core.read_model(path, QuestionFile, _FOLDER).questions, start=1):
         given = raw.get("id") if isinstance(raw, dict) else None
-        place = f"item {given!r}" if isinstance(given, str) else f"item number {number}"
+        location = f"item {given!r}" if isinstance(given, str) else f"item number {number}"
         try:
             question = SimulatedQuestion.model_validate_json(json.dumps(raw))
         except ValidationError as error:
-            raise core.refusal(path, place, error) from error
+            raise core.refusal(path, location, error) from error
         if question.id in known:
-            raise core.InputError(path, f"{place}, field 'id'", found="it twice", expected="each id once")
+            raise core.InputError(path, f"{location}, field 'id'", found="it twice", expected="each id once")
         known.add(question.id)
-        _check_question(core.FileLocation(path, place), question, videos)
+        _check_question(core.FileLocation(path, location), question, videos)
         questions.append(question)
     return questions
 

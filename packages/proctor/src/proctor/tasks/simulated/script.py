@@ -33,7 +33,7 @@ class Event(FrozenModel):
     """One event of one instance; times in seconds of the video, places as fractions of the frame without drift.
 
     `inserted`: from its centre crossing the frame's edge until the instrument releases it. `moved`: from the grasp to
-    the release at `place`. `hidden`: while `cover` slides or lies over it. `retrieved`: from the grasp until its centre
+    the release at `position`. `hidden`: while `cover` slides or lies over it. `retrieved`: from the grasp until its centre
     crosses the frame's edge. `hand` is the side of the instrument.
     """
 
@@ -42,7 +42,7 @@ class Event(FrozenModel):
     class_name: str = Field(min_length=1)
     start: float = Field(ge=0)
     end: float = Field(gt=0)
-    place: tuple[float, float]
+    position: tuple[float, float]
     hand: Hand | None = None
     cover: Literal["tissue", "retractor"] | None = None
 
@@ -60,7 +60,7 @@ class _Resident:
     instance: str
     class_name: str
     cell: tuple[int, int]
-    place: tuple[float, float]
+    position: tuple[float, float]
     free_at: float
 
 
@@ -79,7 +79,7 @@ class _Stage:
         taken = {resident.cell for resident in self.residents}
         return [(c, r) for c in range(len(_COLUMNS)) for r in range(len(_ROWS)) if (c, r) not in taken]
 
-    def place(self, cell: tuple[int, int]) -> tuple[float, float]:
+    def position(self, cell: tuple[int, int]) -> tuple[float, float]:
         x = _COLUMNS[cell[0]] + float(self.rng.uniform(-0.02, 0.02))
         y = _ROWS[cell[1]] + float(self.rng.uniform(-0.02, 0.02))
         return round(x, 4), round(y, 4)
@@ -98,18 +98,18 @@ class _Stage:
         if not cells:
             return False
         cell = cells[int(self.rng.integers(len(cells)))]
-        place = self.place(cell)
-        hand = self.hand(place[0], at - 0.5)
+        location = self.position(cell)
+        hand = self.hand(location[0], at - 0.5)
         if hand is None:
             return False
         self.counts[class_name] = self.counts.get(class_name, 0) + 1
-        resident = _Resident(f"{class_name}-{self.counts[class_name]}", class_name, cell, place, 0.0)
+        resident = _Resident(f"{class_name}-{self.counts[class_name]}", class_name, cell, location, 0.0)
         self.residents.append(resident)
         self._log("inserted", resident, at, at + float(self.rng.uniform(1.1, 1.5)), hand=hand)
         return True
 
     def retrieve(self, resident: _Resident, at: float) -> bool:
-        hand = self.hand(resident.place[0], at)
+        hand = self.hand(resident.position[0], at)
         if hand is None:
             return False
         grasp = at + APPROACH
@@ -119,11 +119,11 @@ class _Stage:
 
     def move(self, resident: _Resident, at: float) -> bool:
         cells = [c for c in self.free_cells() if c[1] == resident.cell[1]]
-        hand = self.hand(resident.place[0], at)
+        hand = self.hand(resident.position[0], at)
         if hand is None or not cells:
             return False
         resident.cell = cells[int(self.rng.integers(len(cells)))]
-        resident.place = self.place(resident.cell)
+        resident.position = self.position(resident.cell)
         grasp = at + APPROACH
         self._log("moved", resident, grasp, grasp + float(self.rng.uniform(1.2, 1.6)), hand=hand)
         return True
@@ -152,7 +152,7 @@ class _Stage:
             class_name=resident.class_name,
             start=round(start, 3),
             end=round(end, 3),
-            place=resident.place,
+            position=resident.position,
             hand=hand,
             cover=cover,
         )
@@ -225,7 +225,7 @@ SLIDE = 0.7
 
 
 @dataclass(frozen=True)
-class PlacedObject:
+class LocatedObject:
     """An instance at a place of the frame, in pixels; `held` while an instrument carries it."""
 
     instance: str
@@ -258,7 +258,7 @@ class SceneState:
     """The content of a frame, drawn from back to front: background, objects at rest, covers, held objects, tools."""
 
     camera: Point
-    objects: tuple[PlacedObject, ...]
+    objects: tuple[LocatedObject, ...]
     covers: tuple[Cover, ...]
     tools: tuple[Tool, ...]
 
@@ -298,22 +298,22 @@ class Scene:
         objects, covers, tools = [], [], []
         for instance, events in self._events.items():
             for index, event in enumerate(events):
-                before = events[index - 1].place if index else event.place
+                before = events[index - 1].position if index else event.position
                 tool = self._tool(event, before, time)
                 if tool is not None:
                     tools.append(tool)
                 if event.kind == "hidden" and event.start <= time < event.end:
                     covers.append(self._cover(event, time))
-            placed = self._placed(instance, events, time)
-            if placed is not None:
-                objects.append(placed)
-        objects.sort(key=lambda placed: placed.held)
+            positioned = self._positioned(instance, events, time)
+            if positioned is not None:
+                objects.append(positioned)
+        objects.sort(key=lambda positioned: positioned.held)
         return SceneState(self.camera(time), tuple(objects), tuple(covers), tuple(tools))
 
-    def _seen(self, place: Point, time: float) -> Point:
+    def _seen(self, location: Point, time: float) -> Point:
         """A place on the tissue (fractions) as a point of the frame (pixels)."""
         drift = self.camera(time)
-        return place[0] * self.width - drift[0], place[1] * self.height - drift[1]
+        return location[0] * self.width - drift[0], location[1] * self.height - drift[1]
 
     def _pivot(self, event: Event, origin: Point) -> Point:
         x, y = self._pivots[event.hand or "left", origin[1] < 0.5]
@@ -328,35 +328,35 @@ class Scene:
             share = max(share, (edge - start) / (end - start))
         return _between(pivot, target, share)
 
-    def _placed(self, instance: str, events: list[Event], time: float) -> PlacedObject | None:
+    def _positioned(self, instance: str, events: list[Event], time: float) -> LocatedObject | None:
         first = events[0]
         if first.kind != "inserted" or time < first.start - 1:
             return None
         if time < first.end:
-            return PlacedObject(instance, *self._inserting(first, time), held=True)
-        place = first.place
+            return LocatedObject(instance, *self._inserting(first, time), held=True)
+        location = first.position
         for event in events[1:]:
             if time < event.start:
                 break
             if event.kind == "retrieved":
                 if time > event.end + 1:
                     return None
-                return PlacedObject(instance, *self._retrieving(event, time), held=True)
+                return LocatedObject(instance, *self._retrieving(event, time), held=True)
             if event.kind == "moved" and time < event.end:
                 share = _ease_both((time - event.start) / (event.end - event.start))
-                return PlacedObject(instance, *self._seen(_between(place, event.place, share), time), held=True)
-            place = event.place
-        return PlacedObject(instance, *self._seen(place, time), held=False)
+                return LocatedObject(instance, *self._seen(_between(location, event.position, share), time), held=True)
+            location = event.position
+        return LocatedObject(instance, *self._seen(location, time), held=False)
 
     def _inserting(self, event: Event, time: float) -> Point:
         """Crosses the edge at the start, slows down to its place at the end."""
-        gate, goal = self._gate(event, event.place, event.start), self._seen(event.place, time)
+        gate, goal = self._gate(event, event.position, event.start), self._seen(event.position, time)
         share = (time - event.start) / (event.end - event.start)
         return _between(gate, goal, 2 * share if share < 0 else 1 - (1 - share) ** 2)
 
     def _retrieving(self, event: Event, time: float) -> Point:
         """Speeds up from its place, crosses the edge at the end and goes on."""
-        gate, origin = self._gate(event, event.place, event.end), self._seen(event.place, time)
+        gate, origin = self._gate(event, event.position, event.end), self._seen(event.position, time)
         share = (time - event.start) / (event.end - event.start)
         return _between(origin, gate, 2 * share - 1 if share > 1 else share**2)
 
@@ -364,7 +364,7 @@ class Scene:
         """The instrument of an event while it is in the frame; `before` is where the object was."""
         if event.kind == "hidden":
             return None
-        origin = before if event.kind == "moved" else event.place
+        origin = before if event.kind == "moved" else event.position
         found = self._holding(event, origin, time)
         if found is None and event.kind != "inserted":
             found = self._approach(event, origin, time)
@@ -383,7 +383,7 @@ class Scene:
             return self._inserting(event, time), 0.15
         if event.kind == "moved" and event.start <= time < event.end:
             share = _ease_both((time - event.start) / (event.end - event.start))
-            return self._seen(_between(origin, event.place, share), time), 0.15
+            return self._seen(_between(origin, event.position, share), time), 0.15
         if event.kind == "retrieved" and event.start <= time < event.end + 1:
             return self._retrieving(event, time), 0.15
         return None
@@ -400,7 +400,7 @@ class Scene:
         if not 0 <= share < 1:
             return None
         outside = self._outside(event, origin, event.end + RETREAT)
-        return _between(self._seen(event.place, time), outside, share**2), 0.9
+        return _between(self._seen(event.position, time), outside, share**2), 0.9
 
     def _outside(self, event: Event, origin: Point, time: float) -> Point:
         """A point towards the pivot at which the instrument is outside the frame."""
@@ -408,9 +408,9 @@ class Scene:
         return _between(gate, pivot, 30 * self.unit / max(math.dist(gate, pivot), 1.0))
 
     def _cover(self, event: Event, time: float) -> Cover:
-        x, y = self._seen(event.place, time)
+        x, y = self._seen(event.position, time)
         slid = _ease_both(min(1.0, (time - event.start) / SLIDE, (event.end - time) / SLIDE))
-        above = event.place[1] < 0.5
+        above = event.position[1] < 0.5
         edge, full = (0.0, y + 40 * self.unit) if above else (float(self.height), y - 40 * self.unit)
         return Cover(event.cover or "tissue", x, edge + slid * (full - edge), above)
 

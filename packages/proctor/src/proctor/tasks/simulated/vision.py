@@ -152,7 +152,7 @@ def moved(seen_picture: SeenPicture, other: SeenPicture) -> float:
 
     total = 0.0
     for name in {seen.class_name for seen in (*seen_picture.detections, *other.detections)}:
-        here, there = _places(seen_picture, name), _places(other, name)
+        here, there = _positions(seen_picture, name), _positions(other, name)
         total += LONE * abs(len(here) - len(there))
         if len(here) and len(there):
             far = np.minimum(np.linalg.norm(here[:, None] - there[None, :], axis=2), LONE)
@@ -161,7 +161,7 @@ def moved(seen_picture: SeenPicture, other: SeenPicture) -> float:
     return total
 
 
-def _places(picture: SeenPicture, name: str) -> NDArray[np.float64]:
+def _positions(picture: SeenPicture, name: str) -> NDArray[np.float64]:
     found: list[Detection] = [seen for seen in picture.detections if seen.class_name == name]
     return np.array([(seen.x * picture.aspect, seen.y) for seen in found], dtype=np.float64)
 
@@ -171,7 +171,7 @@ _PACE = 1.7  # the highest speed of an object (per second)
 _RETURN = 0.16  # a hidden object reappears within this distance
 _EDGE = 0.015  # a box this close to the edge touches it
 _REST = 0.14  # slower objects (per second) are at rest: the camera drifts at about a third of it
-_PLACES_APART = 0.25
+_POSITIONS_APART = 0.25
 _GAP = 1.2  # an object that is unseen for longer is hidden
 _BRIEF = 0.4  # shorter detections are errors of segmentation
 
@@ -211,9 +211,9 @@ class Life:
             for a, b in pairwise(self.seen)
             if _distance(a[1], b[1], self.aspect) < _REST * (b[0] - a[0])
         ]
-        return bool(rests) and max(math.dist(rests[0], rest) for rest in rests) > _PLACES_APART
+        return bool(rests) and max(math.dist(rests[0], rest) for rest in rests) > _POSITIONS_APART
 
-    def next_place(self, time: float) -> tuple[float, float]:
+    def next_position(self, time: float) -> tuple[float, float]:
         """Its place at `time` (fractions), extrapolated from its last two sightings."""
         (before, a), (last, b) = self.seen[-2:] if len(self.seen) > 1 else (self.seen[-1],) * 2
         share = (time - last) / (last - before) if last > before else 0.0
@@ -276,7 +276,7 @@ class _Follower:
         """Whether a life has ended: it was last seen at the edge, or moving across it."""
         if not life.left and time - life.last > 1.5 * step:
             left, top, right, bottom = life.seen[-1][1].box
-            x, y = life.next_place(life.last + 1.4 * step)
+            x, y = life.next_position(life.last + 1.4 * step)
             outside = not (0 < x < 1 and 0 < y < 1)
             life.left = outside or min(left * self.aspect, top, (1 - right) * self.aspect, 1 - bottom) < _EDGE
         return life.left

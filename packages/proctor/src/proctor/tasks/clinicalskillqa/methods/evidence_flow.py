@@ -210,8 +210,8 @@ def correct(order: Sequence[str], rules: Sequence[Constraint]) -> Correction:
 
 
 def _broken(order: Sequence[str], rules: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    place = {label: number for number, label in enumerate(order)}
-    return tuple(rule for rule in rules if place[rule.earlier] > place[rule.later])
+    position = {label: number for number, label in enumerate(order)}
+    return tuple(rule for rule in rules if position[rule.earlier] > position[rule.later])
 
 
 def _by_steps(

@@ -131,7 +131,9 @@ async def key_frames(item: Item, view: View) -> KeyFrames:
     labels = ordering_labels(item)
     frames = await view.frames()
     found = [frame.label for frame in frames]
-    wrong = next((label for place, label in enumerate(found) if label not in labels or label in found[:place]), None)
+    wrong = next(
+        (label for position, label in enumerate(found) if label not in labels or label in found[:position]), None
+    )
     if wrong is not None:
         what = "twice" if wrong in labels else "that the answer does not know"
         expected = f"{', '.join(labels)}, each at most once"
@@ -220,10 +222,10 @@ def in_turn(order: Sequence[str], seen: Mapping[str, str], steps: Mapping[str, s
     'First B: Hands on the chest (compressions). Then A: nothing was noted.'
     """
     turns = []
-    for place, label in enumerate(order):
+    for position, label in enumerate(order):
         words, step = seen.get(label, "").strip().rstrip("."), steps.get(label, "")
         shown = f"{words} ({step})" if words and step else words or step or "nothing was noted"
-        turns.append(f"{'Then' if place else 'First'} {label}: {shown}.")
+        turns.append(f"{'Then' if position else 'First'} {label}: {shown}.")
     return " ".join(turns)
 
 

@@ -206,7 +206,7 @@ class PromptedOrder(KeyFrameMethod):
         if self.options.pictures == "as-given":
             return frames
         drawn = generator(self.seed, self.method, "pictures", item.id).permutation(len(frames.frames))
-        return replace(frames, frames=tuple(frames.frames[int(place)] for place in drawn))
+        return replace(frames, frames=tuple(frames.frames[int(position)] for position in drawn))
 
     def _names(self, labels: Sequence[str], *where: str) -> Names:
         if self.options.rename == "none":

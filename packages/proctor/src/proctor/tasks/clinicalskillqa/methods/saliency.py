@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from proctor.core import Region, need_extra
 from proctor.media import open_picture
 from proctor.tasks.clinicalskillqa.keypoints import PersonBox, Pose
-from proctor.tasks.clinicalskillqa.pose import Body, places_of
+from proctor.tasks.clinicalskillqa.pose import Body, positions_of
 
 Map = NDArray[np.float64]
 
@@ -55,10 +55,10 @@ def saliency(jpegs: Sequence[bytes]) -> list[Map]:
     pictures = [_grey(jpeg) for jpeg in jpegs]
     moving = _motion(pictures)
     maps = []
-    for place, picture in enumerate(pictures):
+    for position, picture in enumerate(pictures):
         found = _scaled(_standing_out(picture))
-        if moving is not None and moving[place].any():
-            found = (found + _scaled(moving[place])) / 2
+        if moving is not None and moving[position].any():
+            found = (found + _scaled(moving[position])) / 2
         maps.append(_scaled(found))
     return maps
 
@@ -112,8 +112,8 @@ def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = No
     draw = ImageDraw.Draw(canvas)
     for number, (detail, colour) in enumerate(zip(details, COLOURS.values(), strict=False)):
         left, top, right, bottom = _pixels(detail.region, picture.size)
-        place = (left, top, right, bottom) if source is None else _pixels(detail.region, source.size)
-        cut = (source or picture).crop(place).resize(inset, Image.Resampling.LANCZOS)
+        position = (left, top, right, bottom) if source is None else _pixels(detail.region, source.size)
+        cut = (source or picture).crop(position).resize(inset, Image.Resampling.LANCZOS)
         row, column = divmod(number, 2)
         corner = (column * inset[0], high + row * inset[1]) if lying else (wide + row * inset[0], column * inset[1])
         canvas.paste(cut, corner)
@@ -128,14 +128,14 @@ def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = No
 def _known(pose: Pose | None, marked: Mapping[str, Region], aspect: float) -> list[Detail]:
     """The known ones of head and chest; hands where the chest is unknown."""
     pose = pose or Pose(round(1000 * aspect), 1000, ())
-    places = places_of(pose, marked)
+    locations = positions_of(pose, marked)
     found = []
-    if places.head is not None:
-        found.append(Detail(_window(places.head, pose, aspect), "head and airway"))
-    if places.chest is not None:
-        found.append(Detail(_window(places.chest, pose, aspect), "chest and hands"))
+    if locations.head is not None:
+        found.append(Detail(_window(locations.head, pose, aspect), "head and airway"))
+    if locations.chest is not None:
+        found.append(Detail(_window(locations.chest, pose, aspect), "chest and hands"))
     else:
-        rescuers = (person for person in pose.people if person is not places.lying)
+        rescuers = (person for person in pose.people if person is not locations.lying)
         hands = next((box for person in rescuers if (box := _hands(Body(person))) is not None), None)
         if hands is not None:
             found.append(Detail(_window(hands, pose, aspect), "hands"))
@@ -154,10 +154,10 @@ def _window(box: PersonBox, pose: Pose, aspect: float) -> Region:
     """A region of the insets' shape around a box enlarged by one half, within the picture."""
     wide = 1.5 * max(box.right - box.left, _ASPECT * (box.bottom - box.top)) / pose.width
     centre = box.centre
-    return _placed(centre.x / pose.width, centre.y / pose.height, wide, aspect)
+    return _positioned(centre.x / pose.width, centre.y / pose.height, wide, aspect)
 
 
-def _placed(x: float, y: float, wide: float, aspect: float) -> Region:
+def _positioned(x: float, y: float, wide: float, aspect: float) -> Region:
     """A region of the insets' shape around a point, of limited size, moved into the picture. All are fractions."""
     longer = max(aspect, 1.0) / aspect  # the longer side in widths
     wide = min(max(wide, _MIN_SHARE * longer), _MAX_SHARE * longer, 1.0, _ASPECT / aspect)
@@ -173,11 +173,11 @@ def _densest(found: Map, aspect: float) -> Region:
     import cv2
 
     rows, columns = found.shape
-    least = _placed(0.5, 0.5, 0.0, aspect)
+    least = _positioned(0.5, 0.5, 0.0, aspect)
     spread = least.width * columns / 3, least.height * rows / 3
     held = cv2.GaussianBlur(found, (0, 0), spread[0], sigmaY=spread[1], borderType=cv2.BORDER_CONSTANT)
     row, column = np.unravel_index(int(np.argmax(held.round(9))), held.shape)
-    return _placed((column + 0.5) / columns, (row + 0.5) / rows, 0.0, aspect)
+    return _positioned((column + 0.5) / columns, (row + 0.5) / rows, 0.0, aspect)
 
 
 def _less(found: Map, details: Sequence[Detail]) -> Map:

@@ -57,8 +57,8 @@ def first_component(vectors: Vectors) -> NDArray[np.float64]:
     if not centred.any():
         return np.zeros(len(vectors))
     u, s, _ = np.linalg.svd(centred, full_matrices=False)
-    places: NDArray[np.float64] = u[:, 0] * s[0]
-    return places
+    positions: NDArray[np.float64] = u[:, 0] * s[0]
+    return positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +145,17 @@ def sort_frames(labels: Sequence[str], stages: Mapping[str, int | None], vectors
 
 
 def _directed(
-    places: NDArray[np.float64], labels: Sequence[str], own: Mapping[str, int]
+    positions: NDArray[np.float64], labels: Sequence[str], own: Mapping[str, int]
 ) -> tuple[NDArray[np.float64], str]:
     """The scores, with the sign that makes them grow with the stages, and what decided the sign."""
     if not own:
-        return (places if places[0] <= 0 else -places), "given"
+        return (positions if positions[0] <= 0 else -positions), "given"
     with_stage = [number for number, label in enumerate(labels) if label in own]
     stages = np.array([own[labels[number]] for number in with_stage], dtype=float)
-    with_them = float(((stages - stages.mean()) * (places[with_stage] - places[with_stage].mean())).sum())
+    with_them = float(((stages - stages.mean()) * (positions[with_stage] - positions[with_stage].mean())).sum())
     if abs(with_them) > 1e-9:
-        return (places if with_them > 0 else -places), "stages"
-    return (places if places[0] <= 0 else -places), "given"
+        return (positions if with_them > 0 else -positions), "stages"
+    return (positions if positions[0] <= 0 else -positions), "given"
 
 
 NO_FACTS = "no frame shows a fact: all are tied, and ordered by the first component alone"

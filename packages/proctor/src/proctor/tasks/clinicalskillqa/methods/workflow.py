@@ -118,7 +118,7 @@ class Workflow(FrozenModel):
 class Flaw:
     """One flaw of a file: its place, what was found, what was expected."""
 
-    place: str
+    location: str
     found: str
     expected: str
 
@@ -140,18 +140,18 @@ def _twice(workflow: Workflow) -> Iterator[Flaw]:
     names = [step.name for step in workflow.steps]
     for name in _repeated(names):
         yield Flaw(f"step {name!r}", "it a second time", "each step once")
-    for place, listed in _lists(workflow):
+    for position, listed in _lists(workflow):
         for name in _repeated(listed):
-            yield Flaw(place, f"{name!r} twice", "each name once")
+            yield Flaw(position, f"{name!r} twice", "each name once")
 
 
 def _unknown(workflow: Workflow) -> Iterator[Flaw]:
     steps = {step.name for step in workflow.steps}
-    for place, listed in _lists(workflow):
-        facts = place.endswith(("'shown_by'", "'never_with'"))
+    for position, listed in _lists(workflow):
+        facts = position.endswith(("'shown_by'", "'never_with'"))
         for name in listed:
             if name not in (workflow.facts if facts else steps):
-                yield Flaw(place, f"the unknown {'fact' if facts else 'step'} {name!r}", "a name of this file")
+                yield Flaw(position, f"the unknown {'fact' if facts else 'step'} {name!r}", "a name of this file")
 
 
 def _contradictory(workflow: Workflow) -> Iterator[Flaw]:
@@ -215,7 +215,7 @@ def _lists(workflow: Workflow) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
-    return [name for place, name in enumerate(names) if names.index(name) < place]
+    return [name for position, name in enumerate(names) if names.index(name) < position]
 
 
 MAX_BYTES = 200_000
@@ -251,7 +251,7 @@ def _read(file: Path) -> tuple[Workflow | None, list[InputError]]:
     except ValidationError as error:
         return None, [_form_error(file, raw, one) for one in error.errors(include_url=False)]
     return workflow, [
-        InputError(file, flaw.place, found=flaw.found, expected=flaw.expected) for flaw in flaws(workflow)
+        InputError(file, flaw.location, found=flaw.found, expected=flaw.expected) for flaw in flaws(workflow)
     ]
 
 
@@ -304,9 +304,9 @@ def _yaml(file: Path) -> object:
         raise InputError(file, found="bytes that are no UTF-8", expected="a YAML file") from error
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}" if mark is not None else ""
+        location = f"line {mark.line + 1}" if mark is not None else ""
         found = getattr(error, "problem", None) or "what can't be read"
-        raise InputError(file, place, found=str(found), expected="YAML") from error
+        raise InputError(file, location, found=str(found), expected="YAML") from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         # what the library lets through where a tag promises another kind of value
         raise InputError(file, found="a value that is not what its tag says", expected="YAML") from error
