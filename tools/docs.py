@@ -234,12 +234,26 @@ def texts_beneath(folder: Path) -> dict[str, str]:
     return found
 
 
+TRAINING = (
+    "check_parity",
+    "fit_judge",
+    "judge_agreement",
+    "train_answerer",
+    "train_classifier_judge",
+    "train_generative_judge",
+)
+"""What `import proctor_train` offers beside what its own modules need."""
+
+
 def _python() -> str:
     import proctor
+    import proctor_train
 
+    named = {name: getattr(proctor, name) for name in proctor.__all__}
+    named |= {f"proctor_train.{name}": getattr(proctor_train, name) for name in TRAINING}
     parts = []
-    for name in proctor.__all__:
-        thing: Any = getattr(proctor, name)
+    for name, found in named.items():
+        thing: Any = found
         if inspect.isfunction(thing) and not name.endswith("_async"):
             parts += [f"## `{name}`", _fenced(f"{name}({_arguments(thing)})", "python"), _prose(thing)]
             options = _options(thing)

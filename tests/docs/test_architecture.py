@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from radon.raw import analyze
 
 from proctor.core import DISTRIBUTIONS
 from tests.support.paths import CORE as CORE_ROOMS
@@ -15,6 +16,8 @@ from tools.docs import CORE, OTHERS, ROOMS
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_FILES, MOST_LINES = 30, 11_000
+MOST_OF_THE_PACKAGE = 80_000
+"""Lines of code of the core, without empty lines, comments and docstrings."""
 
 
 def section(title: str) -> str:
@@ -41,6 +44,11 @@ def decided() -> list[tuple[str, str]]:
 def test_the_core_is_read_in_an_hour() -> None:
     lines = sum(len(source_file(file).read_text(encoding="utf-8").splitlines()) for file in CORE)
     assert (len(CORE) <= MOST_FILES, lines <= MOST_LINES) == (True, True), (len(CORE), lines)
+
+
+def test_the_package_of_the_core_stays_smaller_than_what_it_was_cut_from() -> None:
+    code = sum(analyze(file.read_text(encoding="utf-8")).sloc for file in CORE_ROOMS.rglob("*.py"))
+    assert code <= MOST_OF_THE_PACKAGE, code
 
 
 def test_every_file_of_a_walk_is_there() -> None:

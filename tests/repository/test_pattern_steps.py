@@ -170,12 +170,12 @@ def test_patterns_are_found() -> None:
     """In the modules, in tuples, beside replacements, where they are used, and with the labels of a question."""
     positions = {named.position for named in ALL}
     assert {
-        "core.formats.reply._ANY",
-        "core.formats.markup._MARKUP[3]",
+        "proctor.core.formats.reply._ANY",
+        "proctor.core.formats.markup._MARKUP[3]",
         "OrderReader._token",
         "OrderReader._nth[1]",
     } <= positions
-    assert any(position.startswith("core.formats.choice:") for position in positions)
+    assert any(position.startswith("proctor.core.formats.choice:") for position in positions)
     assert _SHORT.keys() <= positions
     assert {named.used for named in ALL} == {_WHOLE, _AT_START, _ANYWHERE}
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from proctor.core import Table
     from proctor.reports import DrawnTable, ResultsTable
-    from proctor.results import Board, Results
+    from proctor.results import Board, Results, RunCost
     from proctor.runs import Store
 
 
@@ -194,7 +194,7 @@ def _draw(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:
 
 
 def _result_notes(found: Results, output: OutputFormat) -> None:
-    from proctor.reports import DECIDED_LINE, cost_lines, few_groups_line, outside_line, policy_line
+    from proctor.reports import DECIDED_LINE, few_groups_line, outside_line, policy_line
 
     card, options = found.card, found.options
     if card.published is not None and output is OutputFormat.TABLE:
@@ -209,9 +209,18 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     if any(row.decided for row in found.rows):
         print_note(DECIDED_LINE)
     print_note(drawn_over(options.draws, options.seed, two_level=options.two_level))
-    print_note(*found.served, *cost_lines(found.costs))
+    print_note(*found.served, *_cost_notes(found.costs))
     few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
     print_note(*([few] if few and not options.by else []))
+
+
+def _cost_notes(costs: Sequence[RunCost]) -> list[str]:
+    """What runs cost, in sentences; nothing is loaded for runs that cost nothing."""
+    if not costs:
+        return []
+    from proctor.reports import cost_lines
+
+    return [*cost_lines(costs)]
 
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
