@@ -374,32 +374,56 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: st
     proctor.core.errors.InputError: night.csv: found an answer to 'q9', expected the id of a question
     """
     where = FileLocation(location)
-    known, seen = {item.id: item for item in benchmark.items}, set[str]()
+    known, seen = {item.id: item for item in benchmark.items}, set[tuple[str, int]]()
     for answer in recorded.answers:
         if answer.item_id not in known:
             raise where.error(f"an answer to {answer.item_id!r}", "the id of a question")
-        if answer.item_id in seen:
-            raise where.error(f"another answer to {answer.item_id!r}", "one answer to each question")
-        seen.add(answer.item_id)
+        if (answer.item_id, answer.repetition) in seen:
+            raise where.error(f"another answer to {answer_name(answer)}", "one answer to each question")
+        seen.add((answer.item_id, answer.repetition))
         try:
             _check_parsed(known[answer.item_id], answer)
         except ParseError as error:
             of = FileLocation(location, f"answer to {answer.item_id!r}")
             raise of.error(repr(answer.parsed), error.expected, field="parsed") from error
+    _check_repetitions(recorded.answers, where)
     declared = {metric.name: metric for metric in _declared(benchmark)}
-    given = set[tuple[str, str, str]]()
+    given = set[tuple[str, int, str, str]]()
     for score in recorded.scores:
         of = FileLocation(location, f"score of item {score.item_id!r}, {score.metric} by {score.scorer}")
-        if score.item_id not in seen:
+        if (score.item_id, score.repetition) not in seen:
             raise of.error("no answer to this item", "an answer with each score")
         if score.scorer == CODE:
             raise of.error("the name 'code', which belongs to Proctor", "the name of who gave the score")
-        if (key := (score.item_id, score.metric, score.scorer)) in given:
+        if (key := (score.item_id, score.repetition, score.metric, score.scorer)) in given:
             raise of.error("a second one", "one score of each metric by each scorer")
         given.add(key)
         metric = declared.get(score.metric)
         if metric is not None and not metric.low <= score.value <= metric.high:
             raise of.error(f"{score.value:g}", f"a number from {metric.low:g} to {metric.high:g}")
+
+
+def answer_name(answer: Answer) -> str:
+    """An answer in an error: its item, and its repetition after the first one, counted as in `Answer`.
+
+    >>> answer_name(Answer(item_id="q1")), answer_name(Answer(item_id="q1", repetition=2))
+    ("'q1'", "'q1' in repetition 2")
+    """
+    return repr(answer.item_id) + (f" in repetition {answer.repetition}" if answer.repetition else "")
+
+
+def _check_repetitions(answers: Sequence[Answer], where: FileLocation) -> None:
+    """Raises `InputError` for an item whose repetitions have a gap."""
+    numbers: dict[str, set[int]] = {}
+    for answer in answers:
+        numbers.setdefault(answer.item_id, set()).add(answer.repetition)
+    for item, found in numbers.items():
+        missing = next((number for number in range(max(found)) if number not in found), None)
+        if missing is not None:
+            have = ", ".join(map(str, sorted(found)[:5]))
+            raise where.error(
+                f"repetitions {have} of {item!r}", f"repetition {missing}, too: counted from 0, without a gap"
+            )
 
 
 def _declared(benchmark: Benchmark) -> list[Metric]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 from pydantic import BaseModel, JsonValue
@@ -19,6 +20,7 @@ from proctor.core import (
     SystemFaultError,
     Usage,
     aside,
+    current_repetition,
     generator,
     rebook,
 )
@@ -313,7 +315,22 @@ class ModelClient:
 
     @property
     def _settings(self) -> ModelSettings:
-        return {**self.spec.settings}  # type: ignore[typeddict-item]
+        """The settings of a request. A repetition after the first has a seed of its own, where the protocol takes one:
+        that of the specification, or else of the client, plus its number."""
+        settings: dict[str, JsonValue] = {**self.spec.settings}
+        repetition = current_repetition()
+        if repetition.number and self.takes_seed:
+            known = settings.get("seed", self.spec.seed)
+            settings["seed"] = repetition.seed(known if isinstance(known, int) else self.spec.seed)
+        return settings  # type: ignore[return-value]
+
+    @cached_property
+    def takes_seed(self) -> bool:
+        """Whether its protocol has a seed: each repetition of a question is sent its own; the server may still ignore
+        it."""
+        from proctor.models.provider import takes_seed
+
+        return takes_seed(self.spec, self._model)
 
     def use(self, weights: Weights) -> None:
         """Replaces the local weights by these, which are in memory. Raises `ConfigurationError` for a remote model."""

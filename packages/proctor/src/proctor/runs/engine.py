@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
 _MAX_CAUSES = 50
 
+SEEDS = "seeds"
+"""The key of an answer's `extra` for the seeds that models were sent for its repetition."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -45,7 +48,7 @@ class Job:
     otherwise it ends everything. `settled` is the number of answers that the run had when it was planned: other workers
     may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
     them. `rejected` are items that the server rejected in an earlier session that had answers: they say nothing of the
-    others.
+    others. `repetition` says which answer to each item is made, from 0.
     """
 
     run: Run
@@ -58,6 +61,7 @@ class Job:
     settled: int = 0
     paid: Mapping[str, core.Usage] = field(default_factory=dict)
     rejected: Set[str] = frozenset()
+    repetition: int = 0
 
     @property
     def answers(self) -> int:
@@ -226,7 +230,7 @@ def _unsettled(store: Store, jobs: Sequence[Job]) -> list[Job]:
     """The jobs without the items that another process answered between the plan and the lease."""
     left = []
     for job in jobs:
-        settled = store.settled(job.run)
+        settled = store.settled(job.run, job.repetition)
         store.item_numbers(job.run.benchmark)  # known from here on, whatever becomes of the database
         left.append(replace(job, items=[item for item in job.items if item.id not in settled]))
     return left
@@ -253,9 +257,9 @@ class _Worker:
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
             job, item, queued_at = entry
-            if not self.stop.is_set() and await self._holds(job.run, item):
+            if not self.stop.is_set() and await self._holds(job, item):
                 await self._complete(job, item, queued_at)
-            self.lease.done(job.run, item.id)
+            self.lease.done(job.run, item.id, job.repetition)
 
     async def _complete(self, job: Job, item: core.Item, queued_at: float) -> None:
         """Asks an item, and records and counts its answer."""
@@ -294,13 +298,13 @@ class _Worker:
             return None
         try:
             if not self.stop.is_set():
-                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
+                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at, job.repetition)
         except core.PendingError:
             self.tally.pending += 1
             self.on_change(self.tally)
         except core.InputError as error:
             if job.skip_broken:
-                answer = _ended(item, core.Status.FAILED, error)
+                answer = _ended(item, core.Status.FAILED, error).model_copy(update={"repetition": job.repetition})
             else:
                 self.end(core.InputError(f"{error} (item {item.id!r})"))
         except core.ConfigurationError as error:
@@ -357,11 +361,12 @@ class _Worker:
         self.fatal = self.fatal or error
         self.stop.set()
 
-    async def _holds(self, run: Run, item: core.Item) -> bool:
+    async def _holds(self, job: Job, item: core.Item) -> bool:
         """Whether the item may be asked under the lease."""
+        key = job.run, item.id, job.repetition
         try:
             fresh = self.lease.fresh
-            held = self.lease.holds(run, item.id) if fresh else await asyncio.to_thread(self.lease.holds, run, item.id)
+            held = self.lease.holds(*key) if fresh else await asyncio.to_thread(self.lease.holds, *key)
         except core.ProctorError as error:
             self.end(error)
             return False
@@ -402,21 +407,23 @@ async def ask(
     view: Callable[[core.Item], core.View],
     budget_s: float | None = None,
     queued_at: float | None = None,
+    repetition: int = 0,
 ) -> core.Answer:
     """Asks a system one item and returns the answer as it is recorded: timed, parsed, with its status.
 
     The system gets the item without reference, tags and media. Its time excludes time spent on media and on retries.
-    What the view showed is in `extra` under `SHOWN`.
+    What the view showed is in `extra` under `SHOWN`, the seeds that models were sent for this repetition under `SEEDS`.
     """
     from proctor.models import near
 
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
+    asked = core.Repetition(repetition)
     limit = asyncio.timeout(budget_s)
     watch, seen = core.Stopwatch(), view(item)
     try:
         async with limit:
             watch = core.Stopwatch(limit)
-            with watch.running(), near("\n".join(sources_of(item))):
+            with watch.running(), near("\n".join(sources_of(item))), core.as_repetition(repetition) as asked:
                 answer = await core.answered(system, item.as_asked(), seen)
             _check_heard(system, item, seen)
     except TimeoutError as error:
@@ -441,7 +448,9 @@ async def ask(
         # Code that never awaits can't be interrupted, but it is late all the same.
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
         answer = answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late})
-    kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen)}}
+    sent: dict[str, JsonValue] = {SEEDS: [*asked.seeds]} if asked.seeds else {}
+    kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen), **sent}}
+    kept["repetition"] = repetition
     return parsed_answer(item, answer.model_copy(update=kept))
 
 

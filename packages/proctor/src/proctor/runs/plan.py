@@ -48,7 +48,8 @@ from proctor.systems import build_system
 class PlanOptions:
     """`limit` takes only the first items; `all_items` includes items that do not count; `skip_broken` leaves out items with
     broken media instead of raising; `left_out` are the items that were broken where a joined run was planned.
-    `order_seed` draws the order of items, instead of video by video, and is recorded with the run."""
+    `order_seed` draws the order of items, instead of video by video, and is recorded with the run. Each item is answered
+    `repeats` times: no part of a run's settings, so that a run can be given more later."""
 
     seed: int = 0
     all_items: bool = False
@@ -57,13 +58,15 @@ class PlanOptions:
     skip_broken: bool = False
     order_seed: int | None = None
     left_out: frozenset[str] = frozenset()
+    repeats: int = 1
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The jobs, and what was found on the way: `settled` answers, `unsupported` items by system, and the `problems` of the
-    broken media of `left_out` items. `added` is the number of answers that an earlier run could not write
-    (`runs.unwritten`)."""
+    """The jobs, one for each repetition of a run and the first ones first, and what was found on the way: `settled`
+    answers, `unsupported` items by system, and the `problems` of the broken media of `left_out` items. `added` is the
+    number of answers that an earlier run could not write (`runs.unwritten`), `more` that of runs with more repetitions
+    than were asked for, by the highest number of these."""
 
     jobs: list[Job]
     settled: int = 0
@@ -71,15 +74,22 @@ class Plan:
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
     added: int = 0
+    more: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def runs(self) -> list[Run]:
-        """The run of each job."""
-        return [job.run for job in self.jobs]
+        """The runs of the jobs, each once."""
+        return [run for run, _ in self.expected]
+
+    @property
+    def expected(self) -> list[tuple[Run, int]]:
+        """The runs, each with how many answers it has once nothing of its jobs is left to ask."""
+        runs = {job.run.id: job.run for job in self.jobs}
+        return [(run, sum(job.answers for job in self.jobs if job.run.id == number)) for number, run in runs.items()]
 
     @property
     def to_ask(self) -> int:
-        """The number of items over all jobs."""
+        """The number of answers to ask for over all jobs."""
         return sum(len(job.items) for job in self.jobs)
 
 
@@ -113,15 +123,20 @@ def plan(
     jobs: list[Job] = []
     settled = added = 0
     unsupported: dict[str, int] = {}
+    more: dict[int, int] = {}
     for system in systems:
         mine = asking.supported(system)
         if len(mine) < len(items):
             unsupported[system.name] = len(items) - len(mine)
         for condition in conditions:
-            added += add_unwritten(store, asking.run(system, condition))
-            jobs.append(job := asking.job(system, condition, mine))
-            settled += len(mine) - len(job.items)
-    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added)
+            added += add_unwritten(store, run := asking.run(system, condition))
+            for repetition in range(options.repeats):
+                jobs.append(job := asking.job(system, condition, mine, repetition))
+                settled += len(mine) - len(job.items)
+            if (there := store.count_repetitions(run)) > options.repeats:
+                more[there] = more.get(there, 0) + 1
+    jobs.sort(key=lambda job: job.repetition)
+    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added, more)
 
 
 def join(
@@ -154,10 +169,11 @@ def join(
         if not same_run(run.settings, mine):
             found = f"other settings here ({changed_settings(run.settings, mine)})"
             raise InputError(store.shown, location, found=found, expected="the run's own")
-        job = asking.job(system, run.condition, asking.supported(system))
         borrowed = whole if condition.borrows else ()
-        jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
-    return Plan(jobs)
+        for repetition in range(options.repeats):
+            job = asking.job(system, run.condition, asking.supported(system), repetition)
+            jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
+    return Plan(sorted(jobs, key=lambda job: job.repetition))
 
 
 def _refuse_other_scorer(store: Store, benchmark: str, scorer: Scorer) -> None:
@@ -202,10 +218,10 @@ class _Asking:
         """The run of a system, new or to be resumed."""
         return self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
 
-    def job(self, system: System, condition: str, mine: Sequence[Item]) -> Job:
-        """The outstanding items of one run."""
+    def job(self, system: System, condition: str, mine: Sequence[Item], repetition: int = 0) -> Job:
+        """The outstanding items of one repetition of a run."""
         run = self.run(system, condition)
-        known = self.store.settled(run)
+        known = self.store.settled(run, repetition)
         left = [item for item in mine if item.id not in known]
         view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
         skip = self.options.skip_broken
@@ -217,8 +233,9 @@ class _Asking:
             self.scorers,
             skip_broken=skip,
             settled=len(known),
-            paid=self.store.paid_in_vain(run),
+            paid=self.store.paid_in_vain(run, repetition),
             rejected=rejected_items(self.store, run),
+            repetition=repetition,
         )
 
 
@@ -367,7 +384,8 @@ _LETTERS = 4  # per token of English text
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """One system under one condition: the numbers of items answered `already` and of `items` to ask, and their cost.
+    """One system under one condition: the numbers of answers that are there `already` and of those to ask for (`items`, with
+    each repetition one), and their cost.
 
     `pictures` is an upper bound; `tokens` are input tokens. Both are 0 for systems without a model, and those of one call
     for methods with several calls per item. `input_usd` is their cost; None if the price is unknown.
@@ -407,9 +425,11 @@ def estimate_runs(
         mine = [item for item in items if system.supports(item)]
         for condition in conditions:
             run = runs.get((system.name, condition))
-            done = store.settled(run) if store is not None and run is not None else set()
-            left = [item for item in mine if item.id not in done]
-            estimate = RunEstimate(system.name, condition, len(mine) - len(left), len(left), 0, 0)
+            left: list[Item] = []
+            for repetition in range(options.repeats):
+                done = store.settled(run, repetition) if store is not None and run is not None else set()
+                left += [item for item in mine if item.id not in done]
+            estimate = RunEstimate(system.name, condition, options.repeats * len(mine) - len(left), len(left), 0, 0)
             if "model" in system.settings:
                 estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
             found.append(estimate)
@@ -483,7 +503,9 @@ async def add_baselines(
     They take seconds and cost nothing. A run of that name with other settings (another seed), or of another process, is
     left as it is; an interrupted one is completed. What is `planned` is left to those who asked for it.
     """
-    asked = {(job.run.id, item.id) for job in (planned.jobs if planned else ()) for item in job.items}
+    asked = {
+        (job.run.id, item.id) for job in (planned.jobs if planned else ()) for item in job.items if not job.repetition
+    }
     items = benchmark.counted()
     asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))
     known = {run.system: run.settings for run in store.runs(benchmark.name) if run.condition == _CONDITION}

@@ -27,11 +27,19 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[core.Score] = []
         for item, answer in pairs:
-            found += await core.scored(scorer, item, answer)
+            found += of_repetition(answer, await core.scored(scorer, item, answer))
         store.declare_metrics(run.benchmark, scorer.metrics)
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
     return scored
+
+
+def of_repetition(answer: core.Answer, scores: Sequence[core.Score]) -> list[core.Score]:
+    """The scores as those of an answer: with its repetition."""
+    number = answer.repetition
+    return [
+        score if score.repetition == number else score.model_copy(update={"repetition": number}) for score in scores
+    ]
 
 
 async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Scorer]) -> list[str]:
@@ -158,9 +166,9 @@ async def judge_all(
     open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
     work = []
     for run in runs:
-        scored = store.scored(run, scorer.name) - open_before[run.id]
+        scored = _scored(store, run, scorer.name) - open_before[run.id]
         own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
-        work += [(run, *pair) for pair in own if pair[0].id not in scored and scorer.applies(pair[0])]
+        work += [(run, *pair) for pair in own if _key(pair[1]) not in scored and scorer.applies(pair[0])]
     if isinstance(scorer, SeesAnswers) and work:
         await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
     tally.total = len(work)
@@ -168,12 +176,13 @@ async def judge_all(
     done: list[tuple[Run, core.Score]] = []
 
     def keep(row: int, scores: Sequence[core.Score]) -> None:
-        done.extend((work[row][0], score) for score in scores)
+        run, _, answer = work[row]
+        done.extend((run, score) for score in of_repetition(answer, scores))
         if len(done) >= _WRITE_EVERY:
             _flush(store, done, scorer)
         on_change(tally)
 
-    answers = [(item, answer, item.id in open_before[run.id]) for run, item, answer in work]
+    answers = [(item, answer, _key(answer) in open_before[run.id]) for run, item, answer in work]
     try:
         await judge_each(scorer, answers, limits, tally, stop, keep)
     finally:
@@ -246,23 +255,42 @@ def _state(item: core.Item, scorer: core.Scorer, how: str) -> core.Score:
 
 
 def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[core.Item, core.Answer]]:
-    """The answers of a run to items that count (or to all); with `failed` also those that failed."""
-    answers, card = store.answers(run), store.card(run.benchmark)
+    """The answers of a run to items that count (or to all), all repetitions; with `failed` also those that failed."""
+    card = store.card(run.benchmark)
+    items = [item for item in store.items(run.benchmark) if all_items or card.counts(item)]
+    answers = [store.answers(run, repetition) for repetition in range(store.count_repetitions(run))]
     return [
-        (item, answers[item.id])
-        for item in store.items(run.benchmark)
-        if item.id in answers
-        and (all_items or card.counts(item))
-        and (failed or answers[item.id].status is not core.Status.FAILED)
+        (item, some[item.id])
+        for some in answers
+        for item in items
+        if item.id in some and (failed or some[item.id].status is not core.Status.FAILED)
     ]
 
 
-def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
-    """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
+def _key(answer: core.Answer) -> tuple[str, int]:
+    """Which answer of a run one is."""
+    return answer.item_id, answer.repetition
+
+
+def _scored(store: Store, run: Run, scorer: str) -> set[tuple[str, int]]:
+    """The answers of a run, of all repetitions, that a scorer has scored."""
+    return {
+        (item, repetition)
+        for repetition in range(store.count_repetitions(run))
+        for item in store.scored(run, scorer, repetition)
+    }
+
+
+def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[tuple[str, int]]:
+    """The answers to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
     again = AWAITING_VOTES | {TIE} if isinstance(scorer, judges.WithFallback) else AWAITING_VOTES
-    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name)
-    return {row.item_id for row in rows if row.label in again}
+    return {
+        (row.item_id, repetition)
+        for repetition in range(store.count_repetitions(run))
+        for row in store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=repetition)
+        if row.label in again
+    }
 
 
 def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer) -> None:
@@ -276,6 +304,10 @@ def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer
     for number, run in runs.items():
         store.add_scores(run, [score for owner, score in done if owner.id == number])
     done.clear()
+
+
+_Scored = Mapping[tuple[str, int], list[core.Score]]
+"""The scores of answers, by item and repetition."""
 
 
 async def import_answers(
@@ -295,10 +327,10 @@ async def import_answers(
     core.admit_recorded(recorded, benchmark, f"answers of {name}")
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
-    scored: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
+    scored: _Scored = {_key(answer): [] for answer in recorded.answers}
     for answer in recorded.answers:
         if answer.status is not core.Status.FAILED:
-            scored[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
+            scored[_key(answer)] += await scores_of(scorers, items[answer.item_id], answer)
     return _kept(store, benchmark.name, recorded, scored, (name, condition))
 
 
@@ -323,7 +355,7 @@ async def import_systems(
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
     items = {item.id: item for item in benchmark.items}
     scored = [
-        {answer.item_id: await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
+        {_key(answer): await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
         for part in recorded
     ]
     return [
@@ -334,20 +366,20 @@ async def import_systems(
 
 def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
     """Raises `InputError` where two parts have an answer of the same system to the same question."""
-    seen = set[tuple[str, str]]()
+    seen = set[tuple[str, tuple[str, int]]]()
     for part in recorded:
         for answer in part.answers:
-            if (part.system, answer.item_id) in seen:
-                found = f"another answer to {answer.item_id!r}"
+            if (part.system, _key(answer)) in seen:
+                found = f"another answer to {core.answer_name(answer)}"
                 raise core.InputError(f"answers of {part.system}", found=found, expected="one answer to each question")
-            seen.add((part.system, answer.item_id))
+            seen.add((part.system, _key(answer)))
 
 
 def _kept(
     store: Store,
     benchmark: str,
     recorded: core.RecordedAnswers,
-    scored: Mapping[str, list[core.Score]],
+    scored: _Scored,
     name: tuple[str, str],
     *,
     part: bool = False,
@@ -355,14 +387,14 @@ def _kept(
     """Stores the run of a system under a condition (`name`) with these answers, their recorded scores and those in
     `scored`."""
     for score in recorded.scores:
-        scored[score.item_id].append(score)
+        scored[score.item_id, score.repetition].append(score)
     _refuse_others(store, benchmark, recorded, name, part=part)
     settings = recorded.settings | {"notes": list(recorded.notes)}
     run = store.start_run(benchmark, *name, settings)
     with store.owning([run]) as lease:
         _refuse_others(store, benchmark, recorded, name, part=part)
         store.put_judgements(recorded.judgements)
-        store.write(run, [(answer, scored[answer.item_id]) for answer in recorded.answers], lease.kept)
+        store.write(run, [(answer, scored[_key(answer)]) for answer in recorded.answers], lease.kept)
         if lease.lost is not None:
             raise lease.lost
     return run
@@ -376,7 +408,10 @@ def _refuse_others(
     runs = {(run.system, run.condition): run for run in store.runs(benchmark)}
     if name not in runs:
         return
-    before, given = store.answers(runs[name]), {answer.item_id: answer for answer in recorded.answers}
+    given = {_key(answer): answer for answer in recorded.answers}
+    repetitions = range(store.count_repetitions(runs[name]))
+    stored = [answer for number in repetitions for answer in store.answers(runs[name], number).values()]
+    before = {_key(answer): answer for answer in stored}
     if part:
         before = {item: answer for item, answer in before.items() if item in given}
     if before not in ({}, given):

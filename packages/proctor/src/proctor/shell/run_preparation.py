@@ -75,7 +75,14 @@ class Arranged:
         again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
-        notes = (*loaded.reading, *again, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
+        notes = (
+            *loaded.reading,
+            *again,
+            *self._warnings(),
+            *self._repeated(),
+            *plan_notes(planned),
+            *baseline_notes(loaded),
+        )
         return PreparedRun(self, opened, planned, notes)
 
     def _warnings(self) -> list[str]:
@@ -90,6 +97,18 @@ class Arranged:
         asked = count_of(len(items), "question")
         found += [f"{name}: no sound in {silent} of {asked}" for name in unseen if silent]
         return found + (self._seen_before(items) if sees else [])
+
+    def _repeated(self) -> list[str]:
+        """What repetitions at temperature 0 are: the model draws nothing."""
+        if self.plan.repeats == 1:
+            return []
+        given = {client.name: client.spec.settings.get("temperature") for client in self.access.opened}
+        cold = [name for name, temperature in given.items() if temperature == 0]
+        return [
+            f"{name}: temperature 0: repetitions differ only by what the server does not reproduce, not by what the model "
+            "would draw. Leave the temperature out to measure that."
+            for name in cold
+        ]
 
     def _seen_before(self, items: Sequence[Item]) -> list[str]:
         """Warnings about media that local weights were trained on."""
@@ -219,6 +238,7 @@ def arrange(
         limit=given["limit"],
         budget_s=budget_s,
         skip_broken=given["skip_broken"],
+        repeats=given["repeats"],
     )
     library = library_as(loaded, given)
     if not chosen.skip_broken:
@@ -245,6 +265,11 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
         notes.append(f"{system} skipped {count_of(count, 'item')}: unsupported answer format.")
     if planned.added:
         notes.append(f"{count_of(planned.added, 'answer')} added that an earlier run could not write to the store.")
+    for there, runs in sorted(planned.more.items()):
+        repeats = 1 + max((job.repetition for job in planned.jobs), default=0)
+        notes.append(
+            f"{count_of(runs, 'run')} of {there} repetitions: --repeats {repeats} asks no more of them and takes none away."
+        )
     if planned.settled:
         notes.append(f"{count_of(planned.settled, 'answer')} there already; {planned.to_ask} to ask.")
     return tuple(notes)
