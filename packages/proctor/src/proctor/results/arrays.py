@@ -531,6 +531,21 @@ def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Int
     return [(text, _rows(numbers, items)[0]) for text, numbers in texts]
 
 
+def load_repeated_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Ints, Ints]]:
+    """The distinct parsed answers of all repetitions of one run as JSON, each with its items' rows in the table and the
+    repetitions. Only readable answers with the status `answered` are included."""
+    table = schema.answers
+    own = (table.c.run == run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
+    key = table.c.item * _REPETITIONS + table.c.repetition
+    with store.reading() as connection:
+        texts = keyed_texts(connection, key, table.c.parsed, own)
+    found = []
+    for text, numbers in texts:
+        position, inside = _rows(numbers // _REPETITIONS, items)
+        found.append((text, position, numbers[inside] % _REPETITIONS))
+    return found
+
+
 def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64], items: ItemTable) -> Series:
     position, inside = _rows(numbers, items)
     values = np.full(len(items), np.nan)

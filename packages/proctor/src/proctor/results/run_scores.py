@@ -218,7 +218,8 @@ def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
     every = (first, *later)
 
     def anywhere(name: str) -> Mask:
-        return np.logical_or.reduce([getattr(one, name) for one in every])
+        found: Mask = np.logical_or.reduce([getattr(one, name) for one in every])
+        return found
 
     failed = np.logical_or.reduce([one.outcomes.where(Status.FAILED) for one in every])
     status = np.where(failed, STATUS_CODES[Status.FAILED.value], first.outcomes.status)
@@ -239,7 +240,8 @@ def _mean_of(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     known = ~np.isnan(values)
     count = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
+    means: NDArray[np.float64] = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
+    return means
 
 
 def policy_of(lacking: bool | np.bool_, chosen: Sequence[FailedPolicy]) -> str:

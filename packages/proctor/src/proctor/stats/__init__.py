@@ -53,6 +53,15 @@ if TYPE_CHECKING:
         tie_groups,
     )
     from proctor.stats.regression import Regression, Term, logistic
+    from proctor.stats.repetitions import (
+        VarianceShares,
+        majority_scores,
+        repetition_error,
+        right_in_all,
+        right_in_any,
+        same_answers,
+        variance_shares,
+    )
     from proctor.stats.shares import Share
     from proctor.stats.signflip import can_decide, fewest_groups, least_p
     from proctor.stats.special import prepare_intervals
@@ -67,15 +76,6 @@ if TYPE_CHECKING:
         rank_buckets,
     )
     from proctor.stats.ties import TIE_RULES, Removal, TieOrder, TieRule
-    from proctor.stats.repetitions import (
-        VarianceShares,
-        majority_scores,
-        repetition_error,
-        right_in_all,
-        right_in_any,
-        same_answers,
-        variance_shares,
-    )
 else:
     export_lazily(__name__)
 
