@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
+    from proctor.results import MarginRecord
     from proctor.runs import Store
 
 Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
@@ -62,14 +63,19 @@ def results(
 
 
 def compare(
-    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
+    source: StoredRuns | Store | str | Path | None = None,
+    benchmark: str = "",
+    *,
+    told: Callable[[MarginRecord], None] | None = None,
+    **options: Unpack[CompareOptions],
 ) -> ComparisonTable:
     """Paired differences between runs, on the items that both have a score for. Compared are the conditions of each
     system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
 
-    `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` if nothing can be compared. The command is
-    `proctor compare`.
+    `systems` may name runs as "SYSTEM/CONDITION". A margin is recorded, and `told` is called with the record, before anything is
+    computed. Raises `InputError` if nothing can be compared. The command is `proctor compare`.
     """
+    from proctor.results import Asked
     from proctor.results import compare as compute
 
     given = filled("compare", CompareOptions, options)
@@ -77,8 +83,9 @@ def compare(
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
     metrics = metric_names(given["metrics"])
+    asked = Asked(given["margin"], given["equivalence"], given["interaction"], told)
     return ComparisonTable(
-        compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics)
+        compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics, asked=asked)
     )
 
 

@@ -268,7 +268,7 @@ def compare(
     opened = api.open_store(store, create=False)
     benchmark = named_in(opened, benchmark)
     with at_work("comparing runs"):
-        table = api.compare(opened, benchmark, **options)
+        table = api.compare(opened, benchmark, told=_tell_margin, **options)
     _draw(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
@@ -278,6 +278,7 @@ def compare(
     from proctor.reports import (
         comparison_blocks,
         few_groups_line,
+        margin_notes,
         outside_line,
         policy_line,
         scarce_line,
@@ -289,9 +290,14 @@ def compare(
     found = table.data
     if output is not OutputFormat.TABLE:
         rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
+        if found.margin is not None:
+            rows = [row | {"margin_record": found.margin.to_json()} for row in rows]
+        rows += [{"interaction": one.to_json()} for one in found.interactions]
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, found.by))
+        _print_interactions(found)
+        print_note(*margin_notes(found.comparisons))
         print_note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
         counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]
@@ -307,6 +313,23 @@ def compare(
         if any(comparison.policy for comparison in found.comparisons):
             print_note(policy_line(policy_of(options["failed"]), found.card))
         print_note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
+
+
+def _tell_margin(record: MarginRecord) -> None:
+    """Says the margin before anything is computed."""
+    from proctor.reports import record_line
+
+    print_note(record_line(record))
+
+
+def _print_interactions(found: Any) -> None:
+    """Of each pair and metric the parts against each other: a table, a forest plot and the global test."""
+    from proctor.reports import forest_text, interaction_line, interaction_table
+
+    for one in found.interactions:
+        print_blocks(interaction_table(one), "")
+        print_line("\n".join(forest_text(one)))
+        print_line(interaction_line(one))
 
 
 def _part_tables(found: Any, by: Any) -> list[Table]:

@@ -228,13 +228,18 @@ class ResultOptions(Selection, Counting, total=False):
 
 
 class CompareOptions(Selection, Counting, total=False):
-    """What is compared: every run with the run `against`, on these `metrics`, split `by` facets."""
+    """What is compared: every run with the run `against`, on these `metrics`, split `by` facets. With a `margin` in points, the
+    first run is tested to be not worse by it (`equivalence`: neither of the two better). `interaction` tests whether the parts
+    `by` facets differ."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     against: Annotated[
         str | tuple[str, str], Option("Compare every run with this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
     ]
     metrics: Metrics
+    margin: Annotated[float | None, Option("Accept this many points worse.", default=None, low=0, metavar="POINTS")]
+    equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
+    interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
 
 
 class ContestOptions(Counting, total=False):

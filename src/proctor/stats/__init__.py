@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
+    from proctor.stats.interactions import Interaction, PartContrast, interaction
     from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
+    from proctor.stats.margins import Margin, MarginTest, margin_test
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import (
         Difference,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         paired_differences,
         sums_difference,
     )
+    from proctor.stats.planning import Needed, StudyPlan, VarianceParts, needed_groups, plan_power, variance_parts
     from proctor.stats.ranking import (
         RANK_RULES,
         Rank,
@@ -86,14 +89,21 @@ __all__ += [
     "TIE_RULES",
     "AnnotationTolerance",
     "HiddenSet",
+    "Interaction",
     "LeastSquaresGain",
+    "Margin",
+    "MarginTest",
+    "Needed",
     "Optimism",
+    "PartContrast",
     "PreferenceModel",
     "PreferredSystem",
     "Removal",
     "ShownMeans",
+    "StudyPlan",
     "TieOrder",
     "TieRule",
+    "VarianceParts",
     "annotation_tolerance",
     "box_agreement",
     "bradley_terry",
@@ -103,12 +113,17 @@ __all__ += [
     "fewest_groups",
     "fleiss_kappa",
     "gwet_ac1",
+    "interaction",
     "least_p",
     "least_squares",
     "luck",
+    "margin_test",
     "mean_over_buckets",
+    "needed_groups",
     "percent_agreement",
+    "plan_power",
     "prepare_intervals",
     "time_agreement",
     "times_paired",
+    "variance_parts",
 ]  # fmt: skip
