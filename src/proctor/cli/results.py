@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from proctor.core import Table
     from proctor.reports import DrawnTable, ResultsTable
-    from proctor.results import Board, Results
+    from proctor.results import Board, MarginRecord, Results
     from proctor.runs import Store
 
 

@@ -44,8 +44,10 @@ def interaction_line(one: FacetInteraction) -> str:
     """The global test in one sentence."""
     missing = {"wrong": ", missing = wrong", "exclude": ", missing left out"}.get(one.policy, "")
     found = one.found
-    if found.p is None or found.f is None:
+    if found.p is None:
         return f"Interaction{missing}: no p, {found.why}."
+    if found.f is None:
+        return f"Interaction{missing}: p {p_value(found.p)}, the smallest adjusted p of the parts ({found.why})."
     parts = count_of(len(found.parts), "part")
     return (
         f"Interaction{missing}: p {p_value(found.p)} that the difference is the same in {parts} "

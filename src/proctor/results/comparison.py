@@ -198,7 +198,7 @@ def compare(
     card = store.card(benchmark)
     pairs = _chosen_pairs(store, card, options, against)
     options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
-    record = _recorded(store, benchmark, pairs, options, asked)
+    record = _recorded(store, benchmark, pairs, options, metrics, asked)
     every = compare_runs(store, benchmark, pairs, options, metrics=metrics, margin=record)
     found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
@@ -217,7 +217,12 @@ def compare(
 
 
 def _recorded(
-    store: Store, benchmark: str, pairs: Sequence[tuple[Run, Run]], options: Options, asked: Asked
+    store: Store,
+    benchmark: str,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options,
+    metrics: Sequence[str],
+    asked: Asked,
 ) -> MarginRecord | None:
     """The record of the margin, told before any figure is computed; None without a margin."""
     if asked.interaction and not options.by:
@@ -227,7 +232,7 @@ def _recorded(
             raise InputError("equivalence", found="no margin", expected="one (--margin POINTS)")
         return None
     runs = list({run.id: run for pair in pairs for run in pair}.values())
-    record = record_margin(store, benchmark, runs, asked.margin, equivalence=asked.equivalence)
+    record = record_margin(store, benchmark, runs, asked.margin, equivalence=asked.equivalence, metrics=metrics)
     if asked.told is not None:
         asked.told(record)
     return record
@@ -514,6 +519,8 @@ def _with_margin(
     """The comparison with what it shows about the margin: under both readings, if no policy is chosen."""
     first, second = (side.scored for side in sides)
     plan, chosen = options.plan(first.metric), policies(options.failed, card)
+    if not record.applies(first.metric):
+        return one
 
     def difference(level: float) -> Difference:
         return both_readings(first, second, items, chosen, replace(plan, level=level))[1]

@@ -28,6 +28,17 @@ class MarginRecord:
     benchmark: str
     runs: tuple[tuple[str, str], ...]
     sha256: str
+    metrics: tuple[str, ...] = ()
+
+    def applies(self, metric: Metric) -> bool:
+        """Whether the margin is one of this metric: points are of percentages; it is in another unit only for a metric that was
+        named. Raises `InputError` for a margin as wide as the range of the scores: it would forgive everything."""
+        if not metric.percent and metric.name not in self.metrics:
+            return False
+        if self.margin(metric).width >= metric.high - metric.low:
+            limit = (metric.high - metric.low) * (100 if metric.percent else 1)
+            raise InputError(f"margin of {metric.name}", found=f"{self.points:g}", expected=f"less than {limit:g}")
+        return True
 
     def margin(self, metric: Metric) -> Margin:
         """The margin in the unit of a metric's scores."""
@@ -50,6 +61,7 @@ def record_margin(
     points: float,
     *,
     equivalence: bool = False,
+    metrics: Sequence[str] = (),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> MarginRecord:
     """Fixes a margin. Raises `InputError` unless it is a number above 0."""
@@ -63,8 +75,11 @@ def record_margin(
         "at": at,
         "items": store.fingerprint(benchmark),
         "runs": [list(name) for name in names],
+        "metrics": list(metrics),
     }
-    return MarginRecord(points, equivalence, at, benchmark, names, sha256(json_line(fields).encode()).hexdigest())
+    return MarginRecord(
+        points, equivalence, at, benchmark, names, sha256(json_line(fields).encode()).hexdigest(), tuple(metrics)
+    )
 
 
 def margin_of(

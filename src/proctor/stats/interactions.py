@@ -34,7 +34,8 @@ class PartContrast:
 @dataclass(frozen=True, slots=True)
 class Interaction:
     """The parts of the items, and the test that the difference is the same in all: F with (`between`, `within`) degrees of
-    freedom and its p. None with too few groups, which `why` says."""
+    freedom and its p. With too few groups for it, which `why` says, there is no F, and p is the smallest of the parts' p,
+    adjusted by Holm; None where no part has one."""
 
     parts: tuple[PartContrast, ...]
     f: float | None
@@ -54,8 +55,8 @@ def interaction(differences: Values, parts: Sequence[str], groups: Groups, level
     parts are tested at once by Hotelling's T² with the smallest degrees of freedom of any part. With two parts it is the
     square of t: p and p of the parts are equal. A part's interval contains 0 if and only if its p > 1 − level.
 
-    Edges: no p where fewer than three groups of a part, or of all others, differ from their mean, and with fewer degrees of
-    freedom than parts. Raises `InputError` for fewer than two parts, and for values that are not finite.
+    Edges: no p where fewer than three groups of a part, or of all others, differ from their mean; no F
+    with fewer degrees of freedom than parts. Raises `InputError` for fewer than two parts, and for values that are not finite.
 
     >>> found = interaction([0, 1, 0, 1, 1, 2, 1, 2], ["a"] * 4 + ["b"] * 4, list("12345678"))
     >>> found.parts[1].estimate.value, round(found.p, 4)  # both variances 1/12: t = √6, 6 degrees of freedom
@@ -137,15 +138,16 @@ def _overall(rows: tuple[PartContrast, ...], totals: Floats, counts: Floats) -> 
     within = min(row.degrees for row in rows) - between + 1
     silent = [row.part for row in rows if row.p is None]
     covariance = _jackknifed(totals, counts)
-    if silent:
-        return Interaction(rows, None, None, between, within, f"too few groups differ: {', '.join(silent)}")
-    if covariance is None or within < 1:
-        return Interaction(rows, None, None, between, within, f"too few groups for {len(rows)} parts")
     apart = np.eye(len(rows))[1:] - np.eye(len(rows))[0]
-    spread = apart @ covariance @ apart.T
-    if np.linalg.matrix_rank(spread) < between:
-        return Interaction(rows, None, None, between, within, f"too few groups for {len(rows)} parts")
-    means = apart @ _means(totals, counts)
-    wald = float(means @ np.linalg.solve(spread, means))
-    f = wald * within / ((within + between - 1) * between)
-    return Interaction(rows, f, float(fdtrc(between, within, f)), between, within)
+    if not silent and covariance is not None and within >= 1:
+        spread = apart @ covariance @ apart.T
+        if np.linalg.matrix_rank(spread) == between:
+            means = apart @ _means(totals, counts)
+            wald = float(means @ np.linalg.solve(spread, means))
+            f = wald * within / ((within + between - 1) * between)
+            return Interaction(rows, f, float(fdtrc(between, within, f)), between, within)
+    adjusted = [row.p_holm for row in rows if row.p_holm is not None]
+    why = (
+        f"too few groups in {', '.join(silent)}" if silent else f"too few groups for a common test of {len(rows)} parts"
+    )
+    return Interaction(rows, None, min(adjusted, default=None), between, max(0.0, within), why)
