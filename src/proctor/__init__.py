@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         open_store,
         perturb,
         perturb_async,
+        plan,
         rank,
         report,
         reproduce,
@@ -80,7 +81,7 @@ __all__ = [
     "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
     "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
     "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
-    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report",
+    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank", "report",
     "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats", "system",
     "train_answerer", "validate", "verify",
 ]  # fmt: skip

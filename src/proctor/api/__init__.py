@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from proctor.api.downloads import fetch
     from proctor.api.evaluation import Evaluation, import_answers, import_answers_async, run, run_async
     from proctor.api.import_export import export, validate
+    from proctor.api.planning import plan
     from proctor.judges import judge
     from proctor.metrics import metric
     from proctor.shell import (
@@ -38,7 +39,7 @@ else:
 __all__ = [
     "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch",
     "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
-    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report",
+    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank", "report",
     "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "system", "train_answerer",
     "validate", "verify",
 ]  # fmt: skip

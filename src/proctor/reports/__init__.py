@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from proctor.reports.metric_agreement import audit_tables, contrast_cells, ends_of, spoken_language
     from proctor.reports.metric_profile import perturbation_notes, perturbation_tables
     from proctor.reports.metric_ranking import lead_tables, metric_board_table, metric_pairs_table, power_tables
+    from proctor.reports.planning import PlanTable, plans_of
     from proctor.reports.ranking import (
         board_notes,
         board_tables,
@@ -109,6 +110,7 @@ __all__ = [
     "Lane",
     "LeaderboardChart",
     "LeaderboardTable",
+    "PlanTable",
     "Prose",
     "Question",
     "RankingTable",
@@ -161,6 +163,7 @@ __all__ = [
     "passages_table",
     "perturbation_notes",
     "perturbation_tables",
+    "plans_of",
     "policy_line",
     "power_tables",
     "rank_ends",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         summary_title,
     )
     from proctor.results.performance import AnalysisRow, NothingScoredError
+    from proctor.results.planning import Pilot, read_pilot
     from proctor.results.pooling import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
     from proctor.results.ranking import Board, Contest, RankedRun, RankedScores, chosen_baselines, rank_runs
     from proctor.results.ranking_tables import (
@@ -124,6 +125,7 @@ __all__ = [
     "OfficialProgram",
     "Options",
     "OrderedRun",
+    "Pilot",
     "PooledMetric",
     "RankedRun",
     "RankedScores",
@@ -176,6 +178,7 @@ __all__ = [
     "rank_runs",
     "rated_cases",
     "rating_summary",
+    "read_pilot",
     "reading_once",
     "results",
     "rule_rows",

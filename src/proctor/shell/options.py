@@ -242,6 +242,28 @@ class CompareOptions(Selection, Counting, total=False):
     interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
 
 
+class PlanOptions(TypedDict, total=False):
+    """What a study shall show: a true `difference` in points, or with a `margin` that the first is not worse by it. `questions` per
+    group and `repeats` are tried in all combinations. The variances are given as standard deviations in points
+    (`sd_group`, `sd_item`, `sd_repetition`), or come from two `systems` of a store; `sd_repetition` is then taken off the items'."""
+
+    difference: Annotated[float, Option("The true difference, in points.", default=0.0)]
+    margin: Annotated[float | None, Option("Show it not worse by these points.", default=None, low=0, metavar="POINTS")]
+    equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
+    questions: Annotated[int | Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
+    repeats: Annotated[int | Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
+    power: Annotated[float, Option("The probability to show it.", default=0.8)]
+    alpha: Annotated[float, Option("The two-sided level.", default=0.05)]
+    systems: Systems
+    condition: Annotated[str, Option("The pilot's condition.", default="video", names=condition_names)]
+    metric: Annotated[str, Option("The pilot's metric. [default: the headline]", default="")]
+    scorer: Annotated[str, Option("The pilot's judge, of several.", default="")]
+    sd_group: Annotated[float | None, Option("Standard deviation between groups.", default=None, low=0)]
+    sd_item: Annotated[float | None, Option("Standard deviation between items.", default=None, low=0)]
+    sd_repetition: Annotated[float, Option("Standard deviation of repetitions.", default=0.0, low=0)]
+    seed: Seed
+
+
 class ContestOptions(Counting, total=False):
     """What is ranked or analyzed: the answers of these `systems` under a `condition` (`video`, or the first one of an
     evaluation). `baselines` are shown and not ranked ("none" for no baseline). With `latency` "required", an answer

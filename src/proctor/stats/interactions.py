@@ -48,8 +48,9 @@ class Interaction:
 def interaction(differences: Values, parts: Sequence[str], groups: Groups, level: float = 0.95) -> Interaction:
     """Compares the mean of `differences` (a − b of each item) between the parts of the items.
 
-    Groups may lie in several parts or in one. Covariances of the parts' means are those of the delete-one-group jackknife,
-    which errs on the side of wide intervals with few groups (CR3: Bell and McCaffrey 2002, Survey Methodology 28:169). A
+    Groups may lie in several parts or in one. Covariances of the parts' means are those of the delete-one-group jackknife
+    (CR3: Bell and McCaffrey 2002, Survey Methodology 28:169) without its factor (G − 1) / G: scores that are right or wrong would
+    otherwise be called different a little too often (5.4 % with 20 groups). A
     part against the others is tested by t, with (Σw)² / Σw² − 2 degrees of freedom, where w are the groups' shares of the
     variance if items were independent (Satterthwaite 1946, Biometrics Bulletin 2:110): G − 2 for G groups of equal size. All
     parts are tested at once by Hotelling's T² with the smallest degrees of freedom of any part. With two parts it is the
@@ -59,8 +60,8 @@ def interaction(differences: Values, parts: Sequence[str], groups: Groups, level
     with fewer degrees of freedom than parts. Raises `InputError` for fewer than two parts, and for values that are not finite.
 
     >>> found = interaction([0, 1, 0, 1, 1, 2, 1, 2], ["a"] * 4 + ["b"] * 4, list("12345678"))
-    >>> found.parts[1].estimate.value, round(found.p, 4)  # both variances 1/12: t = √6, 6 degrees of freedom
-    (1.0, 0.0498)
+    >>> found.parts[1].estimate.value, round(found.p, 4)  # both variances 1/12 · 4/3: t = √4.5, 6 degrees
+    (1.0, 0.0781)
     >>> found.parts[1].p == found.p
     True
     """
@@ -102,9 +103,6 @@ def _jackknifed(totals: Floats, counts: Floats) -> Floats | None:
     if np.any(left <= 0):
         return None
     moved = (totals.sum(axis=0) - totals) / left - _means(totals, counts)
-    # Each part has its own number of groups: without this, a part with 3 of 60 groups would be given 59/60 for 2/3.
-    inside = (counts > 0).sum(axis=0)
-    moved *= np.sqrt((inside - 1) / inside)
     return np.asarray(moved.T @ moved)
 
 

@@ -94,11 +94,14 @@ class StudyPlan:
 @dataclass(frozen=True, slots=True)
 class Needed:
     """The number of groups that is needed, and its interval from the uncertainty of a pilot (both None if the variances are
-    given). None: more than a million."""
+    given). None: more than a million. `variance_low` and
+    `variance_high` are the ends of the true variance by the pilot's."""
 
     groups: int | None
     low: int | None = None
     high: int | None = None
+    variance_low: float | None = None
+    variance_high: float | None = None
 
 
 def variance_parts(differences: Values, groups: Groups, repetition: float = 0.0) -> VarianceParts:
@@ -169,8 +172,9 @@ def needed_groups(parts: VarianceParts, plan: StudyPlan, pilot_groups: int | Non
 
     >>> needed_groups(VarianceParts(0.0, 1.0), StudyPlan(difference=0.5)).groups  # Cohen's table: 34
     34
-    >>> needed_groups(VarianceParts(0.0, 1.0), StudyPlan(difference=0.5), pilot_groups=20)
-    Needed(groups=34, low=21, high=69)
+    >>> found = needed_groups(VarianceParts(0.0, 1.0), StudyPlan(difference=0.5), pilot_groups=20)
+    >>> found.groups, found.low, found.high
+    (34, 21, 69)
     """
     found = _smallest(parts, plan)
     if pilot_groups is None:
@@ -179,7 +183,7 @@ def needed_groups(parts: VarianceParts, plan: StudyPlan, pilot_groups: int | Non
         raise InputError("pilot", found=f"{pilot_groups} groups", expected="two or more")
     degrees = pilot_groups - 1
     low, high = (degrees / float(chdtri(degrees, beyond)) for beyond in (0.025, 0.975))
-    return Needed(found, _smallest(parts.times(low), plan), _smallest(parts.times(high), plan))
+    return Needed(found, _smallest(parts.times(low), plan), _smallest(parts.times(high), plan), low, high)
 
 
 def _smallest(parts: VarianceParts, plan: StudyPlan) -> int | None:
