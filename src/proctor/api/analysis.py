@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
-    from proctor.results import MarginRecord
+    from proctor.results import CriticalErrors, MarginRecord
     from proctor.runs import Store
 
 Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
@@ -60,6 +60,23 @@ def results(
     given = filled("results", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
     return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
+
+
+def critical(
+    source: StoredRuns | Store | str | Path | None = None,
+    benchmark: str = "",
+    *,
+    facet: str,
+    **options: Unpack[ResultOptions],
+) -> list[CriticalErrors]:
+    """The errors of every run on the items of a facet ("FACET" or "FACET=VALUE"), with a one-sided 95 % upper limit of their share
+    that respects groups. Missing answers are errors, unless `failed` is "exclude". The command is `proctor results --critical`.
+    """
+    from proctor.results import critical_errors
+
+    given = filled("critical", ResultOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    return critical_errors(where.store, where.benchmark, facet, options_of(where, given))
 
 
 def compare(

@@ -91,6 +91,9 @@ def results(
     content_hash: Annotated[
         bool, Option("Instead, print a hash of items, answers, scores and judgements.", "--hash")
     ] = False,
+    critical: Annotated[
+        str, Option("Instead, errors on these items, with an upper limit.", metavar="FACET[=VALUE]")
+    ] = "",
     figure: FigureFile = None,
     form: Tables = TablesFormat.TABLE,
 ) -> None:
@@ -116,9 +119,11 @@ def results(
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
-    if flags or content_hash or protocol:
+    if flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)
-        if flags:
+        if critical:
+            _show_critical(opened, benchmark, critical, options, output)
+        elif flags:
             _show_flags(opened, benchmark, options, output)
         elif content_hash:
             _show_hash(opened, benchmark, options, output)
@@ -128,6 +133,15 @@ def results(
     with at_work("computing scores and intervals"):
         table = api.results(opened, benchmark, **options)
     _show_scores(table, options, figure, form, output)
+
+
+def _show_critical(store: Store, benchmark: str, facet: str, options: ResultOptions, output: OutputFormat) -> None:
+    from proctor import api
+    from proctor.reports import critical_table
+
+    with at_work("computing limits"):
+        found = api.critical(store, benchmark, facet=facet, **options)
+    show(output, [one.to_json() for one in found], critical_table(found))
 
 
 def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
@@ -180,9 +194,9 @@ def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
     if figure is not None:
-        raise UsageError("--figure draws scores. Leave --flags, --hash and --protocol out.")
+        raise UsageError("--figure draws scores. Leave --critical, --flags, --hash and --protocol out.")
     if form is TablesFormat.LATEX:
-        raise UsageError("--format latex is for scores. Leave --flags, --hash and --protocol out.")
+        raise UsageError("--format latex is for scores. Leave --critical, --flags, --hash and --protocol out.")
 
 
 def _draw(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         score,
     )
     from proctor.reports.margins import (
+        critical_table,
         forest_figure,
         forest_text,
         interaction_line,
@@ -135,6 +136,7 @@ __all__ = [
     "content_table",
     "contrast_cells",
     "cost_lines",
+    "critical_table",
     "detail_tables",
     "differences_table",
     "dimensions_table",

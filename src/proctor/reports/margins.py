@@ -4,12 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.core import Metric, Row, Table, columns, count_of, difference, head, interval, p_value, points
+from proctor.core import (
+    DASH,
+    Metric,
+    Row,
+    Table,
+    columns,
+    count_of,
+    difference,
+    head,
+    interval,
+    p_value,
+    percent,
+    points,
+)
 from proctor.reports.blocks import Figure
 from proctor.reports.figures import Dot, Panel, signed_axis
 from proctor.reports.subgroups import rows_figure
-from proctor.results import Comparison, FacetInteraction, MarginRecord
+from proctor.results import Comparison, CriticalErrors, FacetInteraction, MarginRecord
 from proctor.stats import MarginTest
+
+
+def critical_table(found: Sequence[CriticalErrors]) -> Table:
+    """Errors on critical items, with their one-sided limit."""
+    heads = columns(
+        "System",
+        "Condition",
+        found[0].facet,
+        ">Errors",
+        ">Items",
+        ">Groups",
+        ">Share",
+        ">At most (95 %)",
+        ">Effective items",
+    )
+    rows: list[Row] = [
+        (
+            *(one.system, one.condition, one.value, f"{one.errors:g}", one.n, one.groups, percent(one.share)),
+            DASH if one.limit is None else percent(one.limit),
+            DASH if one.effective is None else f"{one.effective:.0f}",
+        )
+        for one in found
+    ]
+    title = f"Errors by {found[0].facet}, with a one-sided 95 % upper limit over groups"
+    return Table(title, heads, tuple(rows), title=title)
 
 
 def record_line(record: MarginRecord) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Asked, Comparison, Comparisons, compare, compare_runs
     from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
+    from proctor.results.critical import CriticalErrors, critical_errors
     from proctor.results.export import COLUMNS as EXPORT_COLUMNS
     from proctor.results.export import (
         ExportFormat,
@@ -109,6 +110,7 @@ __all__ = [
     "Comparisons",
     "Consumption",
     "Contest",
+    "CriticalErrors",
     "ExportFormat",
     "FacetInteraction",
     "FigureProgram",
@@ -147,6 +149,7 @@ __all__ = [
     "compare_runs",
     "compared",
     "composition",
+    "critical_errors",
     "derive_guessable",
     "export",
     "export_rows",
