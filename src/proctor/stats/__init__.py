@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
+    from proctor.stats.heterogeneity import Heterogeneity, heterogeneity, site_variance
     from proctor.stats.interactions import Interaction, PartContrast, interaction
     from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
     from proctor.stats.margins import Margin, MarginTest, margin_test
@@ -88,6 +89,7 @@ __all__ += [
     "FEWEST_GROUPS",
     "TIE_RULES",
     "AnnotationTolerance",
+    "Heterogeneity",
     "HiddenSet",
     "Interaction",
     "LeastSquaresGain",
@@ -113,6 +115,7 @@ __all__ += [
     "fewest_groups",
     "fleiss_kappa",
     "gwet_ac1",
+    "heterogeneity",
     "interaction",
     "least_p",
     "least_squares",
@@ -123,6 +126,7 @@ __all__ += [
     "percent_agreement",
     "plan_power",
     "prepare_intervals",
+    "site_variance",
     "time_agreement",
     "times_paired",
     "variance_parts",
