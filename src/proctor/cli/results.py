@@ -273,7 +273,8 @@ def compare(
 
     With two or more --system and one --condition (or a single common one), compares the systems; else the conditions of
     each system. With --against, compares each run with that one. --system SYSTEM/CONDITION names a run. With --by,
-    compares each part of the items separately.
+    compares each part of the items separately; --interaction tests whether the parts differ, and draws a forest plot. With
+    --margin, says whether the first run is worse by more than the margin, which is printed with time and hash first.
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
@@ -283,7 +284,12 @@ def compare(
     benchmark = named_in(opened, benchmark)
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, told=_tell_margin, **options)
-    _draw(table, figure, options["metrics"])
+    if figure is not None and table.data.interactions:
+        from proctor.reports import write_forest
+
+        print_note(f"figure: {write_forest(table.data.interactions[0], figure)}")
+    else:
+        _draw(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
         return

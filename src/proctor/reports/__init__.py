@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Record,
         ResultsTable,
     )
-    from proctor.reports.item_audit import audit_section
+    from proctor.reports.item_audit import audit_section, item_analysis_blocks
     from proctor.reports.latex import latex
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         margin_line,
         margin_notes,
         record_line,
+        write_forest,
     )
     from proctor.reports.metric_agreement import audit_tables, contrast_cells, ends_of, spoken_language
     from proctor.reports.metric_profile import perturbation_notes, perturbation_tables
@@ -148,6 +149,7 @@ __all__ = [
     "forest_text",
     "interaction_line",
     "interaction_table",
+    "item_analysis_blocks",
     "judges_table",
     "latex",
     "lead_tables",
@@ -189,6 +191,7 @@ __all__ = [
     "who_advances",
     "without_line",
     "write_audit_report",
+    "write_forest",
     "write_picture",
     "write_pictures",
     "write_public_report",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from proctor.core import (
     DASH,
@@ -19,7 +20,7 @@ from proctor.core import (
     points,
 )
 from proctor.reports.blocks import Figure
-from proctor.reports.figures import Dot, Panel, signed_axis
+from proctor.reports.figures import Dot, Panel, signed_axis, write_picture
 from proctor.reports.subgroups import rows_figure
 from proctor.results import Comparison, CriticalErrors, FacetInteraction, MarginRecord
 from proctor.stats import MarginTest
@@ -127,6 +128,11 @@ def forest_figure(one: FacetInteraction, anchor: str = "forest") -> Figure:
     title = f"{one.metric.label}: {_pair(one)}, each part against the others"
     panel = Panel("", dots, (0.0, "as the others"))
     return rows_figure(anchor, title, names, [panel], axis, caption=f"{title}. {interaction_line(one)}")
+
+
+def write_forest(one: FacetInteraction, file: Path) -> Path:
+    """Writes the forest plot as a .png, .pdf or .svg file. Raises `InputError` for another ending."""
+    return write_picture(forest_figure(one).svg, file)
 
 
 _CELLS = 41

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         write_rows,
     )
     from proctor.results.interactions import FacetInteraction
+    from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judgements import (
         GivenAnswer,
         ItemHistory,
@@ -136,8 +137,10 @@ __all__ = [
     "RunCost",
     "ScoreWriter",
     "ScoredAnswer",
+    "StoredItemAnalysis",
     "SumsFile",
     "analyse",
+    "analyse_items",
     "answer_keys",
     "audit_stored",
     "board_json",

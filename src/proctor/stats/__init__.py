@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from proctor.stats.group_sums import GroupSums
     from proctor.stats.heterogeneity import Heterogeneity, heterogeneity, site_variance
     from proctor.stats.interactions import Interaction, PartContrast, interaction
+    from proctor.stats.item_analysis import FEWEST_SYSTEMS, ItemAnalysis, item_analysis
     from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
     from proctor.stats.margins import Margin, MarginTest, margin_test
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
@@ -87,11 +88,13 @@ __all__ = [
 __all__ += [
     "FEWEST_DIFFERENCES",
     "FEWEST_GROUPS",
+    "FEWEST_SYSTEMS",
     "TIE_RULES",
     "AnnotationTolerance",
     "Heterogeneity",
     "HiddenSet",
     "Interaction",
+    "ItemAnalysis",
     "LeastSquaresGain",
     "Margin",
     "MarginTest",
@@ -117,6 +120,7 @@ __all__ += [
     "gwet_ac1",
     "heterogeneity",
     "interaction",
+    "item_analysis",
     "least_p",
     "least_squares",
     "luck",
