@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy import stats as scipy_stats
 
 from proctor.core import InputError
 from proctor.stats import (
+    Difference,
     Estimate,
     Margin,
     Resampling,
@@ -27,7 +30,7 @@ from tests.support.simulation import assert_share, repetitions
 LEVEL = 0.055  # of 2,000 interactions: 4.8 % of 12,000 at 60 groups, and half a percent is the standard error
 
 
-def normal(value: float, error: float):
+def normal(value: float, error: float) -> Callable[[float], Estimate]:
     def interval(level: float) -> Estimate:
         z = float(scipy_stats.norm.ppf((1 + level) / 2))
         return Estimate(value, value - z * error, value + z * error, 10, 10)
@@ -75,7 +78,7 @@ def test_a_margins_p_and_interval_never_contradict_each_other(groups: int) -> No
         codes = rng.integers(0, groups, 5 * groups)
         a, b = (rng.random(len(codes)) < chance for chance in (0.7, 0.7))
 
-        def difference(level: float, a=a, b=b, codes=codes):
+        def difference(level: float, a: Any = a, b: Any = b, codes: Any = codes) -> Difference:
             return paired_difference(a, b, codes, Resampling(draws=300, level=level, bounds=(0, 1)))
 
         for equivalence in (False, True):
@@ -116,6 +119,7 @@ def test_an_interaction_of_three_parts_is_hotellings() -> None:
     t2 = 14 * apart.mean(axis=0) @ np.linalg.solve(np.cov(apart.T), apart.mean(axis=0))
     degrees = min(part.degrees for part in found.parts)
     assert found.f == pytest.approx(t2 * (degrees - 1) / (degrees * 2))
+    assert found.f is not None
     assert found.p == pytest.approx(scipy_stats.f.sf(found.f, 2, degrees - 1))
 
 
@@ -197,7 +201,7 @@ def test_more_groups_have_more_power_and_the_needed_number_is_the_first() -> Non
     assert plan_power(parts, plan, 5) == 0.0
 
 
-def _study(rng: np.random.Generator, parts: VarianceParts, plan: StudyPlan, groups: int):
+def _study(rng: np.random.Generator, parts: VarianceParts, plan: StudyPlan, groups: int) -> tuple[Any, Any]:
     codes = np.repeat(np.arange(groups), plan.items)
     apart = rng.normal(0, math.sqrt(parts.group), groups)[codes] + rng.normal(0, math.sqrt(parts.item), len(codes))
     return apart + plan.difference, codes
@@ -214,7 +218,7 @@ def test_power_is_as_planned(groups: int, margin: float | None) -> None:
     for _ in range(runs):
         apart, codes = _study(rng, parts, plan, groups)
 
-        def difference(level: float, apart=apart, codes=codes):
+        def difference(level: float, apart: Any = apart, codes: Any = codes) -> Difference:
             return paired_difference(apart, np.zeros(len(apart)), codes, Resampling(draws=400, level=level))
 
         one = difference(0.95)

@@ -66,4 +66,4 @@ def read_pilot(
     rows = np.flatnonzero(~np.isnan(apart))
     groups = items.group[rows]
     parts = variance_parts(apart[rows], groups, repetition)
-    return Pilot(parts, first.metric, *systems, condition, len(rows), len(np.unique(groups)))
+    return Pilot(parts, first.metric, systems[0], systems[1], condition, len(rows), len(np.unique(groups)))
