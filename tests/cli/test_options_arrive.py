@@ -259,7 +259,21 @@ WAYS = (
             "protocol": "a summary instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
+            "critical": "limits instead",
         },
+    ),
+    Way(
+        "results",
+        "bench --critical topic",
+        f"{STORE} api:critical",
+        {
+            **TABLES,
+            "flags": "a list instead",
+            "protocol": "a summary instead",
+            "content_hash": "a hash instead",
+            "pool": "of sites instead",
+        },
+        {"critical": "facet"},
     ),
     Way(
         "results",
@@ -268,7 +282,7 @@ WAYS = (
         {
             **TABLES,
             **others(
-                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash"
+                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash critical"
             ),
         },
         {"pool": "files"},
@@ -277,8 +291,15 @@ WAYS = (
         "results",
         "bench --protocol official",
         f"{STORE} shell:official_summary",
-        {**TABLES, "flags": "a list instead", "content_hash": "a hash instead", "pool": "of sites instead"},
+        {
+            **TABLES,
+            "flags": "a list instead",
+            "content_hash": "a hash instead",
+            "pool": "of sites instead",
+            "critical": "limits instead",
+        },
     ),
+    Way("plan", "bench", "api:plan", {**FORMAT, "figure": "drawn afterwards"}, {"pilot": "source"}),
     Way("compare", "bench", f"{STORE} api:compare", TABLES),
     Way(
         "rank",

@@ -17,7 +17,7 @@ def plan(
     figure: Annotated[Path | None, Option("Also draw power curves: a .png, .pdf or .svg file.", "--figure")] = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Plan how many videos and questions a study needs.
+    """Plan how large a study has to be.
 
     Shows how many groups (videos, patients) detect a difference, or show a system not worse by a margin, for each number of
     questions per group and of repetitions, with the uncertainty of the pilot.
@@ -27,7 +27,7 @@ def plan(
     from proctor import api
 
     with at_work("planning"):
-        table = api.plan(pilot, benchmark, **options)
+        table = api.plan(source=pilot, benchmark=benchmark, **options)
         rows = table.rows
     if figure is not None:
         print_note(f"figure: {table.write_figure(figure)}")

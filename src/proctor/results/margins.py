@@ -19,7 +19,7 @@ class MarginRecord:
     fixed, and `sha256` of all fields with the items' fingerprint and the runs that are compared.
 
     It is part of the output, and not of the store: stores are read here, may be on loan or published, and a copy of one must not
-    carry the analyses of its reader. Whoever states a margin before the runs exist keeps the line, whose hash names margin,
+    carry the analyses of its reader. State a margin before the runs exist and keep the line, whose hash names margin,
     direction, items and runs."""
 
     points: float

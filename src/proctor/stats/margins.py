@@ -1,4 +1,4 @@
-"""Non-inferiority and equivalence: is a difference surely on one side of a margin?"""
+"""Non-inferiority and equivalence: is a difference certainly on one side of a margin?"""
 
 from __future__ import annotations
 

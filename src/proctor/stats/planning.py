@@ -37,7 +37,7 @@ class VarianceParts:
                 raise InputError(f"variance by {name}", found=f"{value:g}", expected="a number from 0 up")
 
     def of_mean(self, plan: StudyPlan, groups: int) -> float:
-        """The variance of the mean difference over so many groups of `plan.items` items each."""
+        """The variance of the mean difference over this many groups of `plan.items` items each."""
         return (self.group + (self.item + self.repetition / plan.repetitions) / plan.items) / groups
 
     def times(self, factor: float) -> VarianceParts:
@@ -130,7 +130,7 @@ def variance_parts(differences: Values, groups: Groups, repetition: float = 0.0)
 
 
 def plan_power(parts: VarianceParts, plan: StudyPlan, groups: int) -> float:
-    """The probability that a study of so many groups shows what the plan asks, for normally distributed groups' means.
+    """The probability that a study of this many groups shows what the plan asks, for normally distributed groups' means.
 
     With up to 24 groups the sign-flip test is simulated (4,000 samples, seeded); with more, it has the power of Student's t
     (noncentral distribution). 0 where no outcome with so few groups could be significant (`can_decide`), 1 without any variance.
@@ -164,7 +164,7 @@ def _simulated(error: float, plan: StudyPlan, groups: int) -> float:
 
 
 def needed_groups(parts: VarianceParts, plan: StudyPlan, pilot_groups: int | None = None) -> Needed:
-    """The smallest number of groups with the plan's power; its 95 % interval, if the parts come from a pilot of so many groups.
+    """The smallest number of groups with the plan's power; its 95 % interval, if the parts come from a pilot of this many groups.
 
     The interval has the numbers for the ends of the variance's interval (χ² with `pilot_groups` − 1 degrees of freedom), so that
     it is wide for a small pilot. No number stands for the pilot's own difference: the power to detect what was found is a
