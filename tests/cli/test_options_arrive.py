@@ -541,7 +541,7 @@ def value_of(kind: Any, one: Any) -> tuple[list[str], Any]:
         word, value = TEXTS[one.metavar]
         return [word], value
     if kind is int and one.multiple:
-        return ["2", "3"], [2, 3]
+        return ["2", "3"], ["2", "3"]
     if kind is int:
         number = int(default or one.min or 1) + 1
         return [str(number)], number

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from proctor.cli.margins import draw_forest, print_interactions, show_critical, tell_margin, with_margin
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from proctor.core import Table
     from proctor.reports import DrawnTable, ResultsTable
-    from proctor.results import Board, MarginRecord, Results
+    from proctor.results import Board, Results
     from proctor.runs import Store
 
 
@@ -122,7 +123,7 @@ def results(
     if flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)
         if critical:
-            _show_critical(opened, benchmark, critical, options, output)
+            show_critical(opened, benchmark, critical, options, output)
         elif flags:
             _show_flags(opened, benchmark, options, output)
         elif content_hash:
@@ -133,15 +134,6 @@ def results(
     with at_work("computing scores and intervals"):
         table = api.results(opened, benchmark, **options)
     _show_scores(table, options, figure, form, output)
-
-
-def _show_critical(store: Store, benchmark: str, facet: str, options: ResultOptions, output: OutputFormat) -> None:
-    from proctor import api
-    from proctor.reports import critical_table
-
-    with at_work("computing limits"):
-        found = api.critical(store, benchmark, facet=facet, **options)
-    show(output, [one.to_json() for one in found], critical_table(found))
 
 
 def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
@@ -283,12 +275,8 @@ def compare(
     opened = api.open_store(store, create=False)
     benchmark = named_in(opened, benchmark)
     with at_work("comparing runs"):
-        table = api.compare(opened, benchmark, told=_tell_margin, **options)
-    if figure is not None and table.data.interactions:
-        from proctor.reports import write_forest
-
-        print_note(f"figure: {write_forest(table.data.interactions[0], figure)}")
-    else:
+        table = api.compare(opened, benchmark, told=tell_margin, **options)
+    if not draw_forest(table, figure):
         _draw(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
@@ -310,13 +298,11 @@ def compare(
     found = table.data
     if output is not OutputFormat.TABLE:
         rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
-        if found.margin is not None:
-            rows = [row | {"margin_record": found.margin.to_json()} for row in rows]
-        rows += [{"interaction": one.to_json()} for one in found.interactions]
+        rows = with_margin(found, rows)
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, found.by))
-        _print_interactions(found)
+        print_interactions(found)
         print_note(*margin_notes(found.comparisons))
         print_note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
@@ -333,23 +319,6 @@ def compare(
         if any(comparison.policy for comparison in found.comparisons):
             print_note(policy_line(policy_of(options["failed"]), found.card))
         print_note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
-
-
-def _tell_margin(record: MarginRecord) -> None:
-    """Says the margin before anything is computed."""
-    from proctor.reports import record_line
-
-    print_note(record_line(record))
-
-
-def _print_interactions(found: Any) -> None:
-    """Of each pair and metric the parts against each other: a table, a forest plot and the global test."""
-    from proctor.reports import forest_text, interaction_line, interaction_table
-
-    for one in found.interactions:
-        print_blocks(interaction_table(one), "")
-        print_line("\n".join(forest_text(one)))
-        print_line(interaction_line(one))
 
 
 def _part_tables(found: Any, by: Any) -> list[Table]:

@@ -226,12 +226,19 @@ def _title(condition: str, metric: str, scorer: str) -> str:
     return f"{metric} by {scorer} under {condition}"
 
 
-def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> PooledMetric:
-    first, whole = parts[0], len(parts) == files
+def _check_bounds(parts: Sequence[MetricSums]) -> None:
+    """Raises `InputError` for different bounds of a metric."""
+    first = parts[0]
     for part in parts:
-        if whole and (part.low, part.high) != (first.low, first.high):
+        if (part.low, part.high) != (first.low, first.high):
             found = f"bounds {part.low} to {part.high}, and {first.low} to {first.high}"
             raise InputError(f"metric {part.metric}", found=found, expected="the same bounds in all files")
+
+
+def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> PooledMetric:
+    first, whole = parts[0], len(parts) == files
+    if whole:
+        _check_bounds(parts)
     common = [name for name in first.systems if whole and all(name in part.systems for part in parts)]
     every = dict.fromkeys(name for part in parts for name in (*part.systems, *part.left_out))
     low, high = -math.inf if first.low is None else first.low, math.inf if first.high is None else first.high

@@ -250,8 +250,8 @@ class PlanOptions(TypedDict, total=False):
     difference: Annotated[float, Option("The true difference, in points.", default=0.0)]
     margin: Annotated[float | None, Option("Show it not worse by these points.", default=None, low=0, metavar="POINTS")]
     equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
-    questions: Annotated[Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
-    repeats: Annotated[Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
+    questions: Annotated[int | Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
+    repeats: Annotated[int | Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
     power: Annotated[float, Option("The probability to show it.", default=0.8)]
     alpha: Annotated[float, Option("The two-sided level.", default=0.05)]
     systems: Systems

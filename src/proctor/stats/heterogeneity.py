@@ -19,7 +19,11 @@ class Heterogeneity:
     """`q` is Cochran's Q with `sites` − 1 degrees of freedom and its `p`; `i2` the share of the variation that is not chance; `tau2`
     the variance of the sites' true values (DerSimonian and Laird), `tau2_low` and `tau2_high` its interval (Q profile); `mean` the
     mean over sites (random effects); `predicted_low` and `predicted_high` the interval of a new site's true value (None for two
-    sites)."""
+    sites).
+
+    >>> heterogeneity([0.0, 0.2, 0.4], [0.01, 0.01, 0.01]).sites
+    3
+    """
 
     sites: int
     q: float

@@ -19,7 +19,12 @@ _FEWEST = 3  # groups that must differ from the mean of their part, on each side
 @dataclass(frozen=True, slots=True)
 class PartContrast:
     """One part against all others: the difference within it minus the difference in the others (`estimate`), its p, p
-    adjusted by Holm for all parts, and the degrees of freedom. Without an interval and p, if too few groups differ."""
+    adjusted by Holm for all parts, and the degrees of freedom. Without an interval and p, if too few groups differ.
+
+    >>> found = interaction([0, 1, 0, 1, 1, 2, 1, 2], ["a"] * 4 + ["b"] * 4, list("12345678"))
+    >>> found.parts[0].part, found.parts[0].n, found.parts[0].difference
+    ('a', 4, 0.5)
+    """
 
     part: str
     n: int
@@ -35,7 +40,11 @@ class PartContrast:
 class Interaction:
     """The parts of the items, and the test that the difference is the same in all: F with (`between`, `within`) degrees of
     freedom and its p. With too few groups for it, which `why` says, there is no F, and p is the smallest of the parts' p,
-    adjusted by Holm; None where no part has one."""
+    adjusted by Holm; None where no part has one.
+
+    >>> interaction([0, 1, 1, 0], list("aabb"), list("1212")).why
+    'too few groups in a, b'
+    """
 
     parts: tuple[PartContrast, ...]
     f: float | None

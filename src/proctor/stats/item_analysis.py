@@ -23,7 +23,11 @@ class ItemAnalysis:
     one of an odd number is in neither).
 
     `mean_discrimination` is that of the items where it is known and `negative` the share of them below 0, both with intervals over
-    groups. A single item has no interval: systems are no sample of anything."""
+    groups. A single item has no interval: systems are no sample of anything.
+
+    >>> item_analysis([[1, 1], [1, 0], [0, 1], [0, 0]], ["a", "b"]).difficulty.tolist()
+    [0.5, 0.5]
+    """
 
     difficulty: Floats
     discrimination: Floats

@@ -50,6 +50,9 @@ class MarginTest:
 
     `p` is one-sided, the smallest α at which the interval shows non-inferiority or equivalence, so that p ≤ α if and only
     if it does. It is None without an interval and where it is above 0.25; 0.0005 means "at most 0.0005".
+
+    >>> MarginTest(Margin(0.03), 0.025, "undecided", 0.2).finding
+    'undecided'
     """
 
     margin: Margin

@@ -95,7 +95,11 @@ class StudyPlan:
 class Needed:
     """The number of groups that is needed, and its interval from the uncertainty of a pilot (both None if the variances are
     given). None: more than a million. `variance_low` and
-    `variance_high` are the ends of the true variance by the pilot's."""
+    `variance_high` are the ends of the true variance by the pilot's.
+
+    >>> Needed(34).low is None
+    True
+    """
 
     groups: int | None
     low: int | None = None
