@@ -141,7 +141,8 @@ def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: f
     from proctor.runs import Tally
 
     there = {run: sum(counts.values()) - counts.get(Status.FAILED, 0) for run, counts in before.items()}
-    tally = Tally(total=sum(job.answers - there[job.run.id] for job in prepared.plan.jobs), started=begun)
+    wanted = sum(job.answers for job in prepared.plan.jobs)
+    tally = Tally(total=wanted - sum(there[run.id] for run in prepared.plan.runs), started=begun)
     for run in prepared.plan.runs:
         for status, found in prepared.store.count_by_status(run).items():
             known = 0 if status is Status.FAILED else before[run.id].get(status, 0)  # failed ones are asked again

@@ -222,6 +222,7 @@ if TYPE_CHECKING:
         reader_of,
         reader_or_default,
     )
+    from proctor.core.repetition import Repetition, repeating, repetition, repetition_names, repetition_seed
     from proctor.core.sandbox import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
     from proctor.core.sheet_rows import Sheet, SheetRow, ShortClock, cell_text, is_empty, lost_text, plain_column
@@ -259,7 +260,7 @@ __all__ = [
     "Parts", "PathReader", "PendingError", "PlainFunction", "PluginReport", "ProblemsError", "ProctorError",
     "PublishedCrossing", "PublishedFigures", "PublishedRow", "PublishedTable", "QuestionWriter", "RatingReader",
     "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region",
-    "Registry", "Reliability", "Row", "Scan", "Score", "Scorer", "Scrubber", "Sheet", "SheetRow", "ShortClock",
+    "Registry", "Reliability", "Repetition", "Row", "Scan", "Score", "Scorer", "Scrubber", "Sheet", "SheetRow", "ShortClock",
     "Span", "Status", "Steps", "Stopwatch", "SubmissionWriter", "System", "SystemFaultError", "Table",
     "TableFault", "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError",
     "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "admit_benchmark", "admit_recorded",
@@ -278,7 +279,7 @@ __all__ = [
     "problem_texts", "question_files", "question_writer", "rank_range", "read_about", "read_arrays", "read_bytes",
     "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source",
     "read_table", "read_text", "read_yaml", "reader_at", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "safe_cell", "scored", "seconds", "share_of_points", "shell_word",
+    "rebook", "refusal", "repeating", "repetition", "repetition_names", "repetition_seed", "replacing", "safe_cell", "scored", "seconds", "share_of_points", "shell_word",
     "shorten", "signed", "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys",
     "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "with_columns", "without_keys",
     "write_arrays", "write_whole",

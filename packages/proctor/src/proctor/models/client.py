@@ -21,6 +21,8 @@ from proctor.core import (
     aside,
     generator,
     rebook,
+    repetition,
+    repetition_seed,
 )
 from proctor.media import ClipFile, Sound
 from proctor.models.adapters import local_hashes
@@ -159,6 +161,17 @@ class ModelClient:
         native = bool(self._model.profile.get("supports_json_schema_output", False))
         tool = self.takes_tools and self.spec.structured == "tool"
         return {"native": native, "tool": tool}.get(self._mode(), False)
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature at which its tokens are drawn; None where nobody said, and a provider's default holds."""
+        given = self.spec.settings.get("temperature", 0.0 if self.spec.is_local else None)
+        return float(given) if isinstance(given, int | float) else None
+
+    @property
+    def takes_seed(self) -> bool:
+        """Whether a seed is sent to it, or drawn by in this process."""
+        return "seed" not in self._model.unsupported_settings
 
     @property
     def takes_footage(self) -> bool:
@@ -313,7 +326,13 @@ class ModelClient:
 
     @property
     def _settings(self) -> ModelSettings:
-        return {**self.spec.settings}  # type: ignore[typeddict-item]
+        """The settings of a request: those of the specification, and in a repetition beyond the first a seed of its own
+        (`core.repetition_seed`), if the model takes one."""
+        own = {**self.spec.settings}
+        if repetition() and self.takes_seed:
+            given = own.get("seed")
+            own["seed"] = repetition_seed(given if isinstance(given, int) else self.spec.seed)
+        return own  # type: ignore[return-value]
 
     def use(self, weights: Weights) -> None:
         """Replaces the local weights by these, which are in memory. Raises `ConfigurationError` for a remote model."""

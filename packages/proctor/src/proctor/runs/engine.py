@@ -25,7 +25,7 @@ from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost
 from proctor.runs.run_leases import RunLease
-from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
+from proctor.runs.schema import MODEL, REJECTED, SEED, SHOWN, without_secrets
 from proctor.runs.served import note_served
 from proctor.runs.store import Run, Store
 
@@ -38,12 +38,12 @@ _MAX_CAUSES = 50
 
 @dataclass(frozen=True)
 class Job:
-    """The outstanding items of one run, in the order of asking.
+    """The outstanding items of one repetition of a run, in the order of asking.
 
     `view` makes an item's view under the run's condition; `scorers` ask no model. Items whose media this machine does
     not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
-    otherwise it ends everything. `settled` is the number of answers that the run had when it was planned: other workers
-    may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
+    otherwise it ends everything. `settled` is the number of answers of the repetition that there were when it was planned:
+    other workers may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
     them. `rejected` are items that the server rejected in an earlier session that had answers: they say nothing of the
     others.
     """
@@ -58,10 +58,11 @@ class Job:
     settled: int = 0
     paid: Mapping[str, core.Usage] = field(default_factory=dict)
     rejected: Set[str] = frozenset()
+    repetition: int = 0
 
     @property
     def answers(self) -> int:
-        """How many answers the run has once nothing is left to ask."""
+        """How many answers of the repetition there are once nothing is left to ask."""
         return self.settled + len(self.items)
 
 
@@ -169,7 +170,8 @@ async def ask_all(
     on_change: Callable[[Tally], None] = lambda _: None,
     claims: ItemClaims | None = None,
 ) -> Tally:
-    """Puts all items of all jobs to their systems and returns the tally.
+    """Puts all items of all jobs to their systems and returns the tally: repetition by repetition, so that a run that is
+    stopped has whole ones.
 
     With `claims` other workers may work on the same jobs: each item goes to one worker, and what a worker leaves behind
     goes to another. The tally then counts this worker's items.
@@ -182,8 +184,9 @@ async def ask_all(
     `ConfigurationError`, too: these items are left `failed`, so that the next run asks them again. So is a run that
     another model answers than before (`note_served`).
     """
-    tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
+    tally, stop, runs = Tally(), stop or asyncio.Event(), list({job.run.id: job.run for job in jobs}.values())
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
+    jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
         with Journal(store, limits.concurrency, lease.kept) as journal:
             worker = _Worker(store, journal, limits, tally, stop, on_change, lease)
@@ -203,8 +206,9 @@ async def ask_all(
                 heartbeat.cancel()
         if journal.fault is not None:
             raise journal.fault
-        for run, items in worker.undecided() if lease.lost is None else ():
-            await asyncio.to_thread(outlasting, partial(reopen_errors, store, run, items, lease.check))
+        for run, repetition, items in worker.undecided() if lease.lost is None else ():
+            reopen = partial(reopen_errors, store, run, items, lease.check, repetition=repetition)
+            await asyncio.to_thread(outlasting, reopen)
     if worker.fatal is not None:
         raise worker.fatal
     return tally
@@ -226,7 +230,7 @@ def _unsettled(store: Store, jobs: Sequence[Job]) -> list[Job]:
     """The jobs without the items that another process answered between the plan and the lease."""
     left = []
     for job in jobs:
-        settled = store.settled(job.run)
+        settled = store.settled(job.run, job.repetition)
         store.item_numbers(job.run.benchmark)  # known from here on, whatever becomes of the database
         left.append(replace(job, items=[item for item in job.items if item.id not in settled]))
     return left
@@ -246,16 +250,17 @@ class _Worker:
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
     watches: dict[int, RejectionWatch] = field(default_factory=dict)
-    errors: dict[int, tuple[Run, list[str]]] = field(default_factory=dict)
-    """The items that a server rejected before any answer, by run: the system's errors, unless it rejects every item."""
+    errors: dict[tuple[int, int], tuple[Run, list[str]]] = field(default_factory=dict)
+    """The items that a server rejected before any answer, by run and repetition: the system's errors, unless it rejects
+    every item."""
     served: dict[int, set[str]] = field(default_factory=dict)
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
             job, item, queued_at = entry
-            if not self.stop.is_set() and await self._holds(job.run, item):
+            if not self.stop.is_set() and await self._holds(job, item):
                 await self._complete(job, item, queued_at)
-            self.lease.done(job.run, item.id)
+            self.lease.done(job.run, item.id, job.repetition)
 
     async def _complete(self, job: Job, item: core.Item, queued_at: float) -> None:
         """Asks an item, and records and counts its answer."""
@@ -294,13 +299,13 @@ class _Worker:
             return None
         try:
             if not self.stop.is_set():
-                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
+                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at, job.repetition)
         except core.PendingError:
             self.tally.pending += 1
             self.on_change(self.tally)
         except core.InputError as error:
             if job.skip_broken:
-                answer = _ended(item, core.Status.FAILED, error)
+                answer = _ended(item, core.Status.FAILED, error).model_copy(update={"repetition": job.repetition})
             else:
                 self.end(core.InputError(f"{error} (item {item.id!r})"))
         except core.ConfigurationError as error:
@@ -328,14 +333,15 @@ class _Worker:
         else:
             watch.rejected(item.id, item.group, kind=kind, reason=answer.reason)
             if answer.status is core.Status.ERROR and not watch.over:
-                self.errors.setdefault(job.run.id, (job.run, []))[1].append(item.id)
+                self.errors.setdefault((job.run.id, job.repetition), (job.run, []))[1].append(item.id)
         if watch.fault is not None:
             self.end(watch.fault)
 
-    def undecided(self) -> list[tuple[Run, list[str]]]:
-        """The errors of runs whose server rejected every item."""
+    def undecided(self) -> list[tuple[Run, int, list[str]]]:
+        """The errors of runs whose server rejected every item, by repetition."""
+        faulty = {run for run, watch in self.watches.items() if watch.fault is not None}
         return [
-            self.errors[run] for run, watch in self.watches.items() if watch.fault is not None and run in self.errors
+            (run, repetition, items) for (number, repetition), (run, items) in self.errors.items() if number in faulty
         ]
 
     async def _is_one_model(self, run: Run, answer: core.Answer) -> bool:
@@ -357,11 +363,11 @@ class _Worker:
         self.fatal = self.fatal or error
         self.stop.set()
 
-    async def _holds(self, run: Run, item: core.Item) -> bool:
+    async def _holds(self, job: Job, item: core.Item) -> bool:
         """Whether the item may be asked under the lease."""
+        holds = partial(self.lease.holds, job.run, item.id, job.repetition)
         try:
-            fresh = self.lease.fresh
-            held = self.lease.holds(run, item.id) if fresh else await asyncio.to_thread(self.lease.holds, run, item.id)
+            held = holds() if self.lease.fresh else await asyncio.to_thread(holds)
         except core.ProctorError as error:
             self.end(error)
             return False
@@ -402,21 +408,23 @@ async def ask(
     view: Callable[[core.Item], core.View],
     budget_s: float | None = None,
     queued_at: float | None = None,
+    repetition: int = 0,
 ) -> core.Answer:
     """Asks a system one item and returns the answer as it is recorded: timed, parsed, with its status.
 
     The system gets the item without reference, tags and media. Its time excludes time spent on media and on retries.
-    What the view showed is in `extra` under `SHOWN`.
+    What the view showed is in `extra` under `SHOWN`; of a `repetition` beyond the first the seed that was sent, if any,
+    under `SEED`.
     """
     from proctor.models import near
 
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
     limit = asyncio.timeout(budget_s)
-    watch, seen = core.Stopwatch(), view(item)
+    watch, seen, asked = core.Stopwatch(), view(item), core.Repetition(repetition)
     try:
         async with limit:
             watch = core.Stopwatch(limit)
-            with watch.running(), near("\n".join(sources_of(item))):
+            with core.repeating(repetition) as asked, watch.running(), near("\n".join(sources_of(item))):
                 answer = await core.answered(system, item.as_asked(), seen)
             _check_heard(system, item, seen)
     except TimeoutError as error:
@@ -441,7 +449,9 @@ async def ask(
         # Code that never awaits can't be interrupted, but it is late all the same.
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
         answer = answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late})
-    kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen)}}
+    seed = {} if asked.seed is None else {SEED: asked.seed}
+    extra = {**answer.extra, **seed, **_shown(seen)}
+    kept = {"item_id": item.id, "repetition": repetition, "timing": timing, "extra": extra}
     return parsed_answer(item, answer.model_copy(update=kept))
 
 

@@ -67,12 +67,14 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
     return gone.rowcount
 
 
-def rejected_items(store: Store, run: Run) -> set[str]:
-    """The items with a failed answer that the server would reject again, if it has answered others of the run."""
+def rejected_items(store: Store, run: Run, repetition: int = 0) -> set[str]:
+    """The items whose answer of a repetition failed and that the server would reject again, if it has answered others of
+    the run."""
     table, items = schema.answers, schema.items
     own, failed = table.c.run == run.id, table.c.status == Status.FAILED.value
     answered = select(table.c.item).where(own, table.c.status == Status.ANSWERED.value).limit(1)
-    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(own, failed)
+    mine = schema.repetition_of(table, run.id, repetition)
+    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(mine, failed)
     with store.reading() as connection:
         if connection.execute(answered).first() is None:
             return set()
@@ -80,15 +82,21 @@ def rejected_items(store: Store, run: Run) -> set[str]:
 
 
 def reopen_errors(
-    store: Store, run: Run, items: Sequence[str], check: Callable[[Connection], None] = lambda _: None
+    store: Store,
+    run: Run,
+    items: Sequence[str],
+    check: Callable[[Connection], None] = lambda _: None,
+    *,
+    repetition: int | None = None,
 ) -> None:
-    """Turns a run's errors on these items into failed answers without scores, so that the next run asks them again.
+    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the next run asks them again.
     `check` raises in the same transaction where the caller may no longer write."""
     ids, table, scores = store.item_numbers(run.benchmark), schema.answers, schema.scores
     with store.writing() as connection:
         check(connection)
         for part in in_parts(sorted(ids[item] for item in items)):
             own = (table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value)
+            own = own if repetition is None else (*own, table.c.repetition == repetition)
             reopened = update(table).where(*own).values(status=Status.FAILED.value)
             keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
             scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)

@@ -127,6 +127,10 @@ class OpenItems:
     busy: set[str]
 
 
+_Claimed = tuple[int, str, int]
+"""The number of a run, an item's id and a repetition."""
+
+
 class ItemClaims(Lease):
     """One worker's claims on items of shared runs. They are never `lost` all at once: what became of each is seen when its
     answer is written."""
@@ -137,8 +141,8 @@ class ItemClaims(Lease):
         self.stale = 0
         """Answers dropped because their claim had gone to another worker."""
         self._store = store
-        self._held: set[tuple[int, str]] = set()
-        self._queued: set[tuple[int, str]] = set()  # taken and not yet done, whether or not the claim still holds
+        self._held: set[_Claimed] = set()
+        self._queued: set[_Claimed] = set()  # taken and not yet done, whether or not the claim still holds
 
     @contextmanager
     def sharing(self, runs: Sequence[Run]) -> Iterator[ItemClaims]:
@@ -152,37 +156,38 @@ class ItemClaims(Lease):
             with suppress(StoreAwayError), self._store.writing() as connection:  # a claim ends by itself
                 connection.execute(delete(schema.claims).where(ITEMS.of(self.worker)))
 
-    def look(self, run: Run) -> OpenItems:
-        """The items without an answer at this moment."""
+    def look(self, run: Run, repetition: int = 0) -> OpenItems:
+        """The items without an answer of this repetition at this moment."""
         table, answers = schema.claims, schema.answers
         with self._store.reading() as connection:
-            done = schema.repetition_of(answers, run.id) & (answers.c.status != Status.FAILED.value)
-            live = schema.repetition_of(table, run.id) & ITEMS.in_force(clock_of(self._store.dialect))
+            done = schema.repetition_of(answers, run.id, repetition) & (answers.c.status != Status.FAILED.value)
+            live = schema.repetition_of(table, run.id, repetition) & ITEMS.in_force(clock_of(self._store.dialect))
             settled = set(whole_numbers(connection, answers.c.item, done).tolist())
             busy = set(whole_numbers(connection, table.c.item, live & (table.c.worker != RESTING)).tolist())
             resting = set(whole_numbers(connection, table.c.item, live & (table.c.worker == RESTING)).tolist())
         names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
         free = {name for name, number in names.items() if number not in taken}
         busy -= settled
-        own = {item for number, item in self._queued.copy() if number == run.id} & free
+        mine = {item for number, item, which in self._queued.copy() if (number, which) == (run.id, repetition)}
+        own = mine & free
         others = {name for name, number in names.items() if number in busy} if busy else set()
         return OpenItems(free - own, others | own)
 
-    def take(self, run: Run, items: Sequence[str]) -> list[str]:
-        """Claims the items that are free and have no settled answer, and returns them. Raises `RunTakenError` where a
+    def take(self, run: Run, items: Sequence[str], repetition: int = 0) -> list[str]:
+        """Claims the items that are free and have no settled answer of this repetition, and returns them. Raises `RunTakenError` where a
         process owns the run alone."""
         with self._lock:
             with nullcontext() if self._held else self._renewing():  # the oldest claim says how fresh all are
-                mine = self._take(run, items)
-            self._held |= {(run.id, item) for item in mine}
-            self._queued |= {(run.id, item) for item in mine}
+                mine = self._take(run, items, repetition)
+            self._held |= {(run.id, item, repetition) for item in mine}
+            self._queued |= {(run.id, item, repetition) for item in mine}
         return mine
 
-    def done(self, run: Run, item: str) -> None:
+    def done(self, run: Run, item: str, repetition: int = 0) -> None:
         """An item that this worker took is not under way any more: it may be taken again."""
-        self._queued.discard((run.id, item))
+        self._queued.discard((run.id, item, repetition))
 
-    def _take(self, run: Run, items: Sequence[str]) -> list[str]:
+    def _take(self, run: Run, items: Sequence[str], repetition: int) -> list[str]:
         ids, table, answers = self._store.item_numbers(run.benchmark), schema.claims, schema.answers
         names = {ids[item]: item for item in items}
         now, numbers = clock_of(self._store.dialect), self._listed(sorted(names))  # sorted, against deadlocks
@@ -190,7 +195,7 @@ class ItemClaims(Lease):
             refuse_owned(connection, [run.id], self._store.shown, share=True)
             columns = ["run", "item", "repetition", "worker", "until"]
             mine_until = literal(self.worker), now + self.lease_s
-            wanted = select(literal(run.id), numbers.c.value, literal(0), *mine_until).where(true())
+            wanted = select(literal(run.id), numbers.c.value, literal(repetition), *mine_until).where(true())
             new = self._store.upsert(table).from_select(columns, wanted)
             statement = new.on_conflict_do_update(
                 index_elements=list(table.primary_key.columns),
@@ -200,13 +205,13 @@ class ItemClaims(Lease):
             )
             mine = set(connection.scalars(statement.returning(table.c.item)))
             # Claim first, then look: an answer that came in between is seen here.
-            answered = schema.repetition_of(answers, run.id), answers.c.status != Status.FAILED.value
+            answered = schema.repetition_of(answers, run.id, repetition), answers.c.status != Status.FAILED.value
             done = select(answers.c.item).where(*answered)
             own = self._listed(sorted(mine))
             settled = set(connection.scalars(done.where(answers.c.item.in_(select(own.c.value)))))
             if settled:
-                own_run = schema.repetition_of(table, run.id)
-                connection.execute(delete(table).where(own_run, table.c.item.in_(sorted(settled))))
+                own_claims = schema.repetition_of(table, run.id, repetition)
+                connection.execute(delete(table).where(own_claims, table.c.item.in_(sorted(settled))))
         return [name for number, name in names.items() if number in mine - settled]
 
     def _listed(self, numbers: Sequence[int]) -> Any:
@@ -218,21 +223,21 @@ class ItemClaims(Lease):
     def _renew(self) -> None:
         table, items = schema.claims, schema.items
         with self._store.writing() as connection:
-            until, returned = clock(connection) + self.lease_s, [table.c.run, table.c.item]
+            until, returned = clock(connection) + self.lease_s, [table.c.run, table.c.item, table.c.repetition]
             rows = ITEMS.renew(connection, self.worker, until, returning=returned)
             numbers = {row.item for row in rows}
             names = select(items.c.id, items.c.item).where(items.c.id.in_(numbers))
             by_number = {row.id: row.item for row in connection.execute(names)} if numbers else {}
-        self._held = {(row.run, by_number[row.item]) for row in rows}
+        self._held = {(row.run, by_number[row.item], row.repetition) for row in rows}
 
     def check(self, connection: Connection) -> None:
         """Nothing: claims are on single items, and each answer is checked (`kept`)."""
 
-    def holds(self, run: Run, item: str) -> bool:
+    def holds(self, run: Run, item: str, repetition: int = 0) -> bool:
         """Whether this worker still has the claim on an item: it may have expired while the database was away. Blocks
         where the claims must be renewed first (see `fresh`)."""
         self.confirm()
-        return (run.id, item) in self._held
+        return (run.id, item, repetition) in self._held
 
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written in this transaction: those whose claim this worker still has. The claim
@@ -263,29 +268,41 @@ async def share_out(
     jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims
 ) -> None:
     """Claims free parts of the jobs and queues their items, until every item has an answer. Items of other workers are
-    checked again, since their claims may expire. The worker goes through the runs in turn, and begins at a place drawn
-    from its name, so that workers rarely want the same items."""
-    left = {job.run.id: (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
-    looks, without, rest, seed = 0, 0, _LOOK_S, int(claims.worker[:8], 16)
+    checked again, since their claims may expire. The worker goes through the runs in turn, and begins at a row drawn
+    from its name, so that workers rarely want the same items. It looks for a free item of a later repetition only where
+    no earlier one has any."""
+    left = {_job_key(job): (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
+    looks, turn, without, rest, seed = 0, 0, 0, _LOOK_S, int(claims.worker[:8], 16)
     while left and not stop.is_set():
-        job, parts = list(left.values())[(seed + looks) % len(left)]
-        draws = generator(seed, "look", str(looks))
-        looks += 1
-        known = await asyncio.to_thread(outlasting, partial(claims.look, job.run))
-        opened = known.free | known.busy
-        parts = [part for part in parts if any(item.id in opened for item in part)]
-        if not parts:
-            del left[job.run.id]
-            continue
-        left[job.run.id] = job, parts
-        start = int(draws.integers(len(parts)))
-        if await _taken(job, parts[start:] + parts[:start], waiting, stop, tally, claims, known.free):
-            without, rest = 0, _LOOK_S
-            continue
-        without += 1
         if without >= len(left):  # nothing is free anywhere
             await asyncio.sleep(rest)
             without, rest = 0, min(2 * rest, _LOOK_MAX_S, max(_LOOK_S, claims.lease_s / 8))
+            continue
+        job, parts = _in_turn(list(left.values()), seed + turn)[without]
+        draws = generator(seed, "look", str(looks))
+        looks += 1
+        known = await asyncio.to_thread(outlasting, partial(claims.look, job.run, job.repetition))
+        opened = known.free | known.busy
+        parts = [part for part in parts if any(item.id in opened for item in part)]
+        if not parts:
+            del left[_job_key(job)]
+            continue
+        left[_job_key(job)] = job, parts
+        start = int(draws.integers(len(parts)))
+        if await _taken(job, parts[start:] + parts[:start], waiting, stop, tally, claims, known.free):
+            turn, without, rest = turn + 1, 0, _LOOK_S
+        else:
+            without += 1
+
+
+def _job_key(job: Job) -> tuple[int, int]:
+    return job.run.id, job.repetition
+
+
+def _in_turn(left: Sequence[tuple[Job, list[list[Item]]]], turn: int) -> list[tuple[Job, list[list[Item]]]]:
+    """The jobs with their parts: repetition by repetition, and within each beginning with another run each turn."""
+    start = turn % len(left)
+    return sorted((*left[start:], *left[:start]), key=lambda one: one[0].repetition)
 
 
 async def _taken(
@@ -306,7 +323,7 @@ async def _taken(
         if not await asyncio.to_thread(job.has, part[0]):  # the items of a part share their media
             part.clear()
             continue
-        mine = await asyncio.to_thread(outlasting, partial(claims.take, job.run, list(free)))
+        mine = await asyncio.to_thread(outlasting, partial(claims.take, job.run, list(free), job.repetition))
         tally.total += len(mine)
         for name in mine:
             await waiting.put((job, free[name], time.monotonic()))

@@ -36,7 +36,7 @@ from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
-from proctor.runs.run_identity import CODE_HASHES, UNSUPPORTED, changed_settings, same_run, scorer_settings
+from proctor.runs.run_identity import CODE_HASHES, REPEATS, UNSUPPORTED, changed_settings, same_run, scorer_settings
 from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
@@ -48,7 +48,8 @@ from proctor.systems import build_system
 class PlanOptions:
     """`limit` takes only the first items; `all_items` includes items that do not count; `skip_broken` leaves out items with
     broken media instead of raising; `left_out` are the items that were broken where a joined run was planned.
-    `order_seed` draws the order of items, instead of video by video, and is recorded with the run."""
+    `order_seed` draws the order of items, instead of video by video, and is recorded with the run. `repeats` is the number
+    of answers to each item; it is no part of what the run is, so that more can be asked for later."""
 
     seed: int = 0
     all_items: bool = False
@@ -57,13 +58,14 @@ class PlanOptions:
     skip_broken: bool = False
     order_seed: int | None = None
     left_out: frozenset[str] = frozenset()
+    repeats: int = 1
 
 
 @dataclass(frozen=True)
 class Plan:
     """The jobs, and what was found on the way: `settled` answers, `unsupported` items by system, and the `problems` of the
     broken media of `left_out` items. `added` is the number of answers that an earlier run could not write
-    (`runs.unwritten`)."""
+    (`runs.unwritten`). `beyond` has the number of repetitions of each run that has more than were asked for."""
 
     jobs: list[Job]
     settled: int = 0
@@ -71,15 +73,16 @@ class Plan:
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
     added: int = 0
+    beyond: dict[str, int] = field(default_factory=dict)
 
     @property
     def runs(self) -> list[Run]:
-        """The run of each job."""
-        return [job.run for job in self.jobs]
+        """The run of each job, once."""
+        return list({job.run.id: job.run for job in self.jobs}.values())
 
     @property
     def to_ask(self) -> int:
-        """The number of items over all jobs."""
+        """The number of questions over all jobs: each item once for each repetition that it lacks."""
         return sum(len(job.items) for job in self.jobs)
 
 
@@ -93,7 +96,7 @@ def plan(
     scorers: Sequence[Scorer],
     options: PlanOptions | None = None,
 ) -> Plan:
-    """The jobs of every system under every condition.
+    """The jobs of every system under every condition, repetition by repetition.
 
     Items are asked video by video, so that each video is decoded once and servers can reuse a common prefix. Raises
     `InputError` before anything is written, for unknown conditions, missing or broken media, and other settings or items
@@ -113,15 +116,20 @@ def plan(
     jobs: list[Job] = []
     settled = added = 0
     unsupported: dict[str, int] = {}
+    beyond: dict[str, int] = {}
     for system in systems:
         mine = asking.supported(system)
         if len(mine) < len(items):
             unsupported[system.name] = len(items) - len(mine)
         for condition in conditions:
-            added += add_unwritten(store, asking.run(system, condition))
-            jobs.append(job := asking.job(system, condition, mine))
-            settled += len(mine) - len(job.items)
-    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added)
+            run = asking.run(system, condition)
+            added += add_unwritten(store, run)
+            jobs += (own := asking.jobs(system, run, mine))
+            settled += sum(len(mine) - len(job.items) for job in own)
+            if (there := max(store.settled_repetitions(run), default=0) + 1) > options.repeats:
+                beyond[f"{system.name} / {condition}"] = there
+    jobs.sort(key=lambda job: job.repetition)
+    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added, beyond)
 
 
 def join(
@@ -144,7 +152,7 @@ def join(
         _refuse_other_scorer(store, benchmark.name, scorer)
     whole = tuple(chosen_items(benchmark, replace(options, limit=None)))
     items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
-    asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), []
+    asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), list[Job]()
     for run in runs:
         location, condition = f"run of {run.system} under {run.condition}", CONDITIONS.get(run.condition)
         if run.system not in by_name:
@@ -154,9 +162,9 @@ def join(
         if not same_run(run.settings, mine):
             found = f"other settings here ({changed_settings(run.settings, mine)})"
             raise InputError(store.shown, location, found=found, expected="the run's own")
-        job = asking.job(system, run.condition, asking.supported(system))
+        own = asking.jobs(system, asking.run(system, run.condition), asking.supported(system))
         borrowed = whole if condition.borrows else ()
-        jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
+        jobs += [replace(job, has=partial(_has, has, borrowed)) if condition.sees else job for job in own]
     return Plan(jobs)
 
 
@@ -194,6 +202,7 @@ class _Asking:
         """The settings of a system's run."""
         options = self.options
         more: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
+        more |= {REPEATS: options.repeats} if options.repeats > 1 else {}
         if never := unsupported_items(system, self.benchmark.items):
             more[UNSUPPORTED] = never
         return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | more
@@ -202,12 +211,19 @@ class _Asking:
         """The run of a system, new or to be resumed."""
         return self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
 
-    def job(self, system: System, condition: str, mine: Sequence[Item]) -> Job:
-        """The outstanding items of one run."""
-        run = self.run(system, condition)
-        known = self.store.settled(run)
+    def jobs(self, system: System, run: Run, mine: Sequence[Item]) -> list[Job]:
+        """The outstanding items of one run, a job for each repetition. The first one counts what the run has beyond those
+        asked for, so that `Job.answers` adds up to all answers of the run."""
+        repeats = range(self.options.repeats)
+        counts = self.store.settled_repetitions(run)
+        beyond = sum(count for number, count in counts.items() if number not in repeats)
+        jobs = [self._job(system, run, mine, number) for number in repeats]
+        return [replace(jobs[0], settled=jobs[0].settled + beyond), *jobs[1:]]
+
+    def _job(self, system: System, run: Run, mine: Sequence[Item], repetition: int) -> Job:
+        known = self.store.settled(run, repetition)
         left = [item for item in mine if item.id not in known]
-        view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
+        view = viewer(left, run.condition, self.library, seed=self.options.seed, others=self.others)
         skip = self.options.skip_broken
         return Job(
             run,
@@ -217,8 +233,9 @@ class _Asking:
             self.scorers,
             skip_broken=skip,
             settled=len(known),
-            paid=self.store.paid_in_vain(run),
-            rejected=rejected_items(self.store, run),
+            paid=self.store.paid_in_vain(run, repetition),
+            rejected=rejected_items(self.store, run, repetition),
+            repetition=repetition,
         )
 
 
@@ -367,7 +384,8 @@ _LETTERS = 4  # per token of English text
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """One system under one condition: the numbers of items answered `already` and of `items` to ask, and their cost.
+    """One system under one condition: the numbers of answers there `already` and of `items` to ask, and their cost. With
+    several `repetitions` an item counts once for each.
 
     `pictures` is an upper bound; `tokens` are input tokens. Both are 0 for systems without a model, and those of one call
     for methods with several calls per item. `input_usd` is their cost; None if the price is unknown.
@@ -380,6 +398,7 @@ class RunEstimate:
     pictures: int
     tokens: int
     input_usd: float | None = None
+    repetitions: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -402,18 +421,23 @@ def estimate_runs(
     spoken = {item.id: _sound_seconds(item, library) for item in items} if seen else {}
     stored = store.runs(benchmark.name) if store is not None and benchmark.name in store.benchmark_names() else []
     runs = {(run.system, run.condition): run for run in stored}
-    found = []
+    found, repeats = [], options.repeats
     for system in systems:
         mine = [item for item in items if system.supports(item)]
         for condition in conditions:
             run = runs.get((system.name, condition))
-            done = store.settled(run) if store is not None and run is not None else set()
-            left = [item for item in mine if item.id not in done]
-            estimate = RunEstimate(system.name, condition, len(mine) - len(left), len(left), 0, 0)
+            done = [_done(store, run, number) for number in range(repeats)]
+            left = [item for known in done for item in mine if item.id not in known]
+            there = repeats * len(mine) - len(left)
+            estimate = RunEstimate(system.name, condition, there, len(left), 0, 0, repetitions=repeats)
             if "model" in system.settings:
                 estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
             found.append(estimate)
     return found
+
+
+def _done(store: Store | None, run: Run | None, repetition: int) -> set[str]:
+    return set() if store is None or run is None else store.settled(run, repetition)
 
 
 def _with_tokens(
@@ -483,7 +507,8 @@ async def add_baselines(
     They take seconds and cost nothing. A run of that name with other settings (another seed), or of another process, is
     left as it is; an interrupted one is completed. What is `planned` is left to those who asked for it.
     """
-    asked = {(job.run.id, item.id) for job in (planned.jobs if planned else ()) for item in job.items}
+    first = [job for job in (planned.jobs if planned else ()) if not job.repetition]
+    asked = {(job.run.id, item.id) for job in first for item in job.items}
     items = benchmark.counted()
     asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))
     known = {run.system: run.settings for run in store.runs(benchmark.name) if run.condition == _CONDITION}
@@ -491,10 +516,10 @@ async def add_baselines(
     for name in BASELINES:
         system = build_system(name, seed=seed)
         settings = asking.settings(system, _CONDITION)
-        mine = asking.supported(system) if known.get(name, settings) == settings else []
+        mine = asking.supported(system) if same_run(known.get(name, settings), settings) else []
         if not mine:
             continue
-        job = asking.job(system, _CONDITION, mine)
+        (job,) = asking.jobs(system, asking.run(system, _CONDITION), mine)
         if left := [item for item in job.items if (job.run.id, item.id) not in asked]:
             with suppress(RunTakenError):
                 await execute(store, Plan([replace(job, items=left)]), _AT_ONCE)

@@ -213,13 +213,13 @@ class RunLease(Lease):
             rows = RUNS.renew(connection, self._owner, until, own, returning=[table.c.id])
         self._note_lost({row.id for row in rows})
 
-    def holds(self, run: Run, item: str) -> bool:
+    def holds(self, run: Run, item: str, repetition: int = 0) -> bool:
         """Whether this owner may ask an item of the run. Blocks where the lease must be renewed first (see `fresh`)."""
-        del run, item
+        del run, item, repetition
         self.confirm()
         return self.lost is None
 
-    def done(self, run: Run, item: str) -> None:
+    def done(self, run: Run, item: str, repetition: int = 0) -> None:
         """An item is not under way any more, which does not matter here: the lease is on whole runs."""
 
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:

@@ -269,6 +269,14 @@ class Store:
             if not same_run(settings[run.id], run.settings):
                 raise self._other_settings(run.system, run.condition, settings[run.id], run.settings)
 
+    def settled_repetitions(self, run: Run) -> dict[int, int]:
+        """The numbers of answers of a run that are not `failed`, by repetition."""
+        table = schema.answers
+        own = table.c.run == run.id, table.c.status != Status.FAILED.value
+        query = select(table.c.repetition, func.count()).where(*own).group_by(table.c.repetition)
+        with self.reading() as connection:
+            return {int(row[0]): int(row[1]) for row in connection.execute(query.order_by(table.c.repetition))}
+
     def settled(self, run: Run, repetition: int = 0) -> set[str]:
         """The ids of items with an answer of this repetition that is not `failed`."""
         answers, items = schema.answers, schema.items

@@ -151,7 +151,8 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
 class RunOptions(AskOptions, total=False):
     """Options of a run. `name` stores the answers under another name. `store` is a path or a URL, by default
     `proctor.db` in the working folder (or `PROCTOR_STORE`), so that paid answers are not lost; ":memory:" is a
-    temporary store. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
+    temporary store. Each question is asked `repeats` times, each time anew; a later call with a larger number asks only the
+    new ones. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
     With `share`, other processes may work on the same run, on any machine that reaches the store."""
 
     options: Annotated[
@@ -170,6 +171,9 @@ class RunOptions(AskOptions, total=False):
     ]
     skip_broken: Annotated[bool, Option("Leave out items with broken media.", default=False, group=_MEDIA)]
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
+    repeats: Annotated[
+        int, Option("Answers to each question; more can be asked later.", default=1, low=1, high=1000, group=_LIMITS)
+    ]
     baselines: Annotated[bool, Option(default=True)]
     batch: Annotated[
         str | Path | None,

@@ -75,8 +75,20 @@ class Arranged:
         again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
-        notes = (*loaded.reading, *again, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
+        notes = (*loaded.reading, *again, *self._warnings(), *plan_notes(planned), *self.repeat_notes())
+        notes += baseline_notes(loaded)
         return PreparedRun(self, opened, planned, notes)
+
+    def repeat_notes(self) -> tuple[str, ...]:
+        """What repetitions measure of models that draw no tokens."""
+        if self.plan.repeats < 2:
+            return ()
+        greedy = {client.name for client in self.access.opened if client.temperature == 0}
+        return tuple(
+            f"{name}: at temperature 0 the {self.plan.repeats} repetitions measure the provider's own noise alone, not the "
+            "spread of its answers (--settings temperature=…)."
+            for name in sorted(greedy)
+        )
 
     def _warnings(self) -> list[str]:
         """Warnings about the media, to read before they are sent."""
@@ -219,6 +231,7 @@ def arrange(
         limit=given["limit"],
         budget_s=budget_s,
         skip_broken=given["skip_broken"],
+        repeats=given["repeats"],
     )
     library = library_as(loaded, given)
     if not chosen.skip_broken:
@@ -245,6 +258,8 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
         notes.append(f"{system} skipped {count_of(count, 'item')}: unsupported answer format.")
     if planned.added:
         notes.append(f"{count_of(planned.added, 'answer')} added that an earlier run could not write to the store.")
+    for name, there in planned.beyond.items():
+        notes.append(f"{name} has {there} repetitions, more than asked for now: they stay as they are.")
     if planned.settled:
         notes.append(f"{count_of(planned.settled, 'answer')} there already; {planned.to_ask} to ask.")
     return tuple(notes)
