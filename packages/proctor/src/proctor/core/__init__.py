@@ -156,7 +156,16 @@ if TYPE_CHECKING:
         thousands,
         value,
     )
-    from proctor.core.hashes import content_hash, fingerprint, generator
+    from proctor.core.hashes import (
+        Repetition,
+        content_hash,
+        fingerprint,
+        generator,
+        repeating,
+        repetition,
+        repetition_names,
+        repetition_seed,
+    )
     from proctor.core.item import (
         OPTION_POOL,
         AudioClip,
@@ -222,7 +231,6 @@ if TYPE_CHECKING:
         reader_of,
         reader_or_default,
     )
-    from proctor.core.repetition import Repetition, repeating, repetition, repetition_names, repetition_seed
     from proctor.core.sandbox import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
     from proctor.core.sheet_rows import Sheet, SheetRow, ShortClock, cell_text, is_empty, lost_text, plain_column

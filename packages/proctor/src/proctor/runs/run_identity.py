@@ -148,9 +148,11 @@ def refuse_other_metrics(store: Store, benchmark: str, metrics: Sequence[Metric]
             raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
 
 
-def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None) -> None:
+def declare_scorer(
+    store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None, *, repeats: int = 1
+) -> None:
     """Records a scorer's settings before it scores, and declares its metrics; a `scheme` becomes the benchmark's rating
-    scheme.
+    scheme. The largest number of its `repeats` is recorded, too, and changes nothing of what it is.
 
     Raises `InputError`, and changes nothing, if the store has scores under the same name with other settings (addresses
     of servers aside), and as `refuse_other_metrics`. Imported scores under the name, which have no
@@ -172,6 +174,8 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
 
     def declared(card: BenchmarkCard) -> BenchmarkCard:
         gives = {scorer.name: tuple(metric.name for metric in scorer.metrics)}
+        most = max(repeats, repeats_of(card.scorers.get(scorer.name, {})))
+        now.update({REPEATS: most} if most > 1 else {})
         update: dict[str, Any] = {"scorers": card.scorers | {scorer.name: now}, "gives": card.gives | gives}
         return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
 

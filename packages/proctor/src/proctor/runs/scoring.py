@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from proctor import core, judges
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError
 from proctor.runs.engine import scores_of
-from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
+from proctor.runs.run_identity import refuse_other_metrics, repeats_of, same_run, scorer_settings
 from proctor.runs.store import Run, Store
+
+if TYPE_CHECKING:
+    from proctor.runs.judge_repetitions import JudgedScore
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, *, all_items: bool = False) -> int:
@@ -27,7 +30,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[core.Score] = []
         for item, answer in pairs:
-            found += await core.scored(scorer, item, answer)
+            found += _of(answer, await core.scored(scorer, item, answer))
         store.declare_metrics(run.benchmark, scorer.metrics)
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
@@ -47,6 +50,13 @@ async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Sco
     if any(before.get(name) != settings for name, settings in now.items()):
         store.change_card(benchmark, lambda card: card.model_copy(update={"scorers": card.scorers | now}))
     return notes
+
+
+def _of(answer: core.Answer, scores: Sequence[core.Score]) -> list[core.Score]:
+    """The scores with the repetition of their answer, of which scorers know nothing."""
+    if not answer.repetition:
+        return list(scores)
+    return [score.model_copy(update={"repetition": answer.repetition}) for score in scores]
 
 
 _WRITE_EVERY = 64
@@ -104,7 +114,7 @@ class PaidJudgements:
 
 @dataclass
 class JudgeTally:
-    """Progress: of `total` answers, `scored` ones have a score; on `unresolved` ones a panel found no majority; `unscored`
+    """Progress: of `total` answers (with repetitions of the judge: judgements), `scored` ones have a score; on `unresolved` ones a panel found no majority; `unscored`
     ones got no verdict, and are stored as unresolved. `awaiting` ones of the first two lack a judge's vote, and another
     pass asks for it."""
 
@@ -145,9 +155,13 @@ async def judge_all(
     all_items: bool = False,
     stop: asyncio.Event | None = None,
     on_change: Callable[[JudgeTally], None] = lambda _: None,
+    repeats: int = 1,
 ) -> JudgeTally:
     """Judges every answer that the judge applies to and has not scored, of items that count (or of all), without failed
-    answers; and unresolved answers that another pass may settle.
+    answers; and unresolved answers that another pass may settle. Answers of all repetitions are judged.
+
+    With `repeats` each answer is judged that often, and its score is the mean (`judge_repetitions`): all answers once
+    before any twice. More can be asked for later, and fewer change nothing.
 
     An answer without a verdict (a refusal, a malformed reply or none) is stored as unresolved, so that it is listed and
     judged again and stays in the denominators. Answers beyond the limits are left for the next call. Raises all other
@@ -155,30 +169,97 @@ async def judge_all(
     """
     tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
-    open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
-    work = []
-    for run in runs:
-        scored = store.scored(run, scorer.name) - open_before[run.id]
-        own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
-        work += [(run, *pair) for pair in own if pair[0].id not in scored and scorer.applies(pair[0])]
-    if isinstance(scorer, SeesAnswers) and work:
-        await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
-    tally.total = len(work)
-    work = work[: limits.most]
-    done: list[tuple[Run, core.Score]] = []
+    several = {run.id: max(repeats, _recorded_repeats(store, run, scorer)) > 1 for run in runs}
+    passes: list[list[_ToJudge]] = []
+    for number in range(repeats):
+        passes.append([])
+        for run in runs:
+            own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
+            by = _once(store, run, scorer) if not several[run.id] else _several_times(store, run, scorer, number)
+            passes[-1] += [one for one in map(by, own) if one is not None]
+    tally.total = sum(map(len, passes))
+    left = tally.total if limits.most is None else limits.most
+    for number, found in enumerate(passes):
+        work, left = found[:left], max(0, left - len(found))
+        if not work or stop.is_set():
+            continue
+        done: list[JudgedScore] = []
 
-    def keep(row: int, scores: Sequence[core.Score]) -> None:
-        done.extend((work[row][0], score) for score in scores)
-        if len(done) >= _WRITE_EVERY:
-            _flush(store, done, scorer)
-        on_change(tally)
+        def keep(
+            row: int,
+            scores: Sequence[core.Score],
+            work: Sequence[_ToJudge] = work,
+            done: list[JudgedScore] = done,
+            number: int = number,
+        ) -> None:
+            done.extend((work[row].run, score, number) for score in _of(work[row].answer, scores))
+            if len(done) >= _WRITE_EVERY:
+                _flush(store, done, scorer, several)
+            on_change(tally)
 
-    answers = [(item, answer, item.id in open_before[run.id]) for run, item, answer in work]
-    try:
-        await judge_each(scorer, answers, limits, tally, stop, keep)
-    finally:
-        _flush(store, done, scorer)
+        with core.repeating(number):
+            if isinstance(scorer, SeesAnswers):
+                every = [_answered(store, run, all_items=all_items, failed=True) for run in runs]
+                await scorer.see([pair for own in every for pair in own])
+            try:
+                answers = [(one.item, one.answer, one.open_before) for one in work]
+                await judge_each(scorer, answers, limits, tally, stop, keep)
+            finally:
+                _flush(store, done, scorer, several)
     return tally
+
+
+@dataclass(frozen=True)
+class _ToJudge:
+    """An answer to judge, and whether it was left without a verdict before."""
+
+    run: Run
+    item: core.Item
+    answer: core.Answer
+    open_before: bool
+
+
+_Choice = Callable[[tuple[core.Item, core.Answer]], _ToJudge | None]
+
+
+def _recorded_repeats(store: Store, run: Run, scorer: core.Scorer) -> int:
+    return repeats_of(store.card(run.benchmark).scorers.get(scorer.name, {}))
+
+
+def _once(store: Store, run: Run, scorer: core.Scorer) -> _Choice:
+    """Which answers of a run the judge has to judge, where each is judged once."""
+    opened = {number: _awaiting(store, run, scorer, number) for number in store.repetitions(run)}
+    scored = {number: store.scored(run, scorer.name, number) - waiting for number, waiting in opened.items()}
+
+    def choice(pair: tuple[core.Item, core.Answer]) -> _ToJudge | None:
+        item, answer = pair
+        if item.id in scored[answer.repetition] or not scorer.applies(item):
+            return None
+        return _ToJudge(run, item, answer, item.id in opened[answer.repetition])
+
+    return choice
+
+
+def _several_times(store: Store, run: Run, scorer: core.Scorer, number: int) -> _Choice:
+    """Which answers of a run the judge has to judge in its repetition `number`; none that a person has decided."""
+    from proctor.runs.judge_repetitions import judged_items
+
+    fallback = isinstance(scorer, judges.WithFallback)
+    scored, opened, decided = {}, {}, {}
+    for answered in store.repetitions(run):
+        found, states = judged_items(store, run, scorer.name, answered, number)
+        opened[answered] = {item for item, label in states.items() if _is_open(label, fallback=fallback)}
+        scored[answered] = found - opened[answered]
+        rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=answered)
+        decided[answered] = {row.item_id for row in rows if judges.is_decided(row.label)}
+
+    def choice(pair: tuple[core.Item, core.Answer]) -> _ToJudge | None:
+        item, answer = pair
+        if item.id in scored[answer.repetition] | decided[answer.repetition] or not scorer.applies(item):
+            return None
+        return _ToJudge(run, item, answer, item.id in opened[answer.repetition])
+
+    return choice
 
 
 async def judge_each(
@@ -246,35 +327,48 @@ def _state(item: core.Item, scorer: core.Scorer, how: str) -> core.Score:
 
 
 def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[core.Item, core.Answer]]:
-    """The answers of a run to items that count (or to all); with `failed` also those that failed."""
-    answers, card = store.answers(run), store.card(run.benchmark)
-    return [
-        (item, answers[item.id])
-        for item in store.items(run.benchmark)
-        if item.id in answers
-        and (all_items or card.counts(item))
-        and (failed or answers[item.id].status is not core.Status.FAILED)
-    ]
+    """The answers of a run to items that count (or to all), repetition by repetition; with `failed` also those that
+    failed."""
+    card, items = store.card(run.benchmark), store.items(run.benchmark)
+    counted = [item for item in items if all_items or card.counts(item)]
+    found = []
+    for number in store.repetitions(run):
+        answers = store.answers(run, number)
+        found += [
+            (item, answers[item.id])
+            for item in counted
+            if item.id in answers and (failed or answers[item.id].status is not core.Status.FAILED)
+        ]
+    return found
 
 
-def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
+def _awaiting(store: Store, run: Run, scorer: core.Scorer, repetition: int) -> set[str]:
     """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
-    again = AWAITING_VOTES | {TIE} if isinstance(scorer, judges.WithFallback) else AWAITING_VOTES
-    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name)
-    return {row.item_id for row in rows if row.label in again}
+    fallback = isinstance(scorer, judges.WithFallback)
+    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=repetition)
+    return {row.item_id for row in rows if _is_open(row.label, fallback=fallback)}
 
 
-def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer) -> None:
-    runs = {run.id: run for run, _ in done}
-    if any(score.metric == UNRESOLVED.name for _, score in done):
+def _is_open(label: str, *, fallback: bool) -> bool:
+    return label in (AWAITING_VOTES | {TIE} if fallback else AWAITING_VOTES)
+
+
+def _flush(store: Store, done: list[JudgedScore], scorer: core.Scorer, several: Mapping[int, bool]) -> None:
+    runs = {run.id: run for run, _, _ in done}
+    if any(score.metric == UNRESOLVED.name for _, score, _ in done):
         formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
         if any(metric.name == core.ACCURACY.name for metric in scorer.metrics):
             formats = UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
         for name in {run.benchmark for run in runs.values()}:
             store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
+    if any(several.values()):
+        from proctor.runs.judge_repetitions import add_judge_scores
+
+        add_judge_scores(store, [one for one in done if several[one[0].id]])
     for number, run in runs.items():
-        store.add_scores(run, [score for owner, score in done if owner.id == number])
+        if not several[number]:
+            store.add_scores(run, [score for owner, score, _ in done if owner.id == number])
     done.clear()
 
 
