@@ -363,8 +363,9 @@ def _check_parsed(item: Item, answer: Answer) -> None:
 
 
 def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: str | Path) -> None:
-    """Check answers that were recorded elsewhere: each is to an item of the benchmark, and the only one to it; each
-    score is of such an answer, the only one of its metric and scorer, and in the metric's range if that is declared.
+    """Check answers that were recorded elsewhere: each is to an item of the benchmark, and the only one to it of its
+    repetition, and no repetition is left out; each score is of such an answer, the only one of its metric and scorer, and in
+    the metric's range if that is declared.
     Raises `InputError` that begins with `location`.
 
     >>> from proctor.core import ACCURACY
@@ -374,32 +375,42 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: st
     proctor.core.errors.InputError: night.csv: found an answer to 'q9', expected the id of a question
     """
     where = FileLocation(location)
-    known, seen = {item.id: item for item in benchmark.items}, set[str]()
+    known, seen = {item.id: item for item in benchmark.items}, set[tuple[str, int]]()
     for answer in recorded.answers:
         if answer.item_id not in known:
             raise where.error(f"an answer to {answer.item_id!r}", "the id of a question")
-        if answer.item_id in seen:
-            raise where.error(f"another answer to {answer.item_id!r}", "one answer to each question")
-        seen.add(answer.item_id)
+        if (answer.item_id, answer.repetition) in seen:
+            again = f" in repetition {answer.repetition}" if answer.repetition else ""
+            expected = "one answer to each question in a repetition" if again else "one answer to each question"
+            raise where.error(f"another answer to {answer.item_id!r}{again}", expected)
+        seen.add((answer.item_id, answer.repetition))
         try:
             _check_parsed(known[answer.item_id], answer)
         except ParseError as error:
             of = FileLocation(location, f"answer to {answer.item_id!r}")
             raise of.error(repr(answer.parsed), error.expected, field="parsed") from error
+    _check_whole({number for _, number in seen}, where)
     declared = {metric.name: metric for metric in _declared(benchmark)}
-    given = set[tuple[str, str, str]]()
+    given = set[tuple[str, int, str, str]]()
     for score in recorded.scores:
         of = FileLocation(location, f"score of item {score.item_id!r}, {score.metric} by {score.scorer}")
-        if score.item_id not in seen:
+        if (score.item_id, score.repetition) not in seen:
             raise of.error("no answer to this item", "an answer with each score")
         if score.scorer == CODE:
             raise of.error("the name 'code', which belongs to Proctor", "the name of who gave the score")
-        if (key := (score.item_id, score.metric, score.scorer)) in given:
+        if (key := (score.item_id, score.repetition, score.metric, score.scorer)) in given:
             raise of.error("a second one", "one score of each metric by each scorer")
         given.add(key)
         metric = declared.get(score.metric)
         if metric is not None and not metric.low <= score.value <= metric.high:
             raise of.error(f"{score.value:g}", f"a number from {metric.low:g} to {metric.high:g}")
+
+
+def _check_whole(repetitions: Collection[int], where: FileLocation) -> None:
+    """Raise `InputError` for a repetition of which no item has an answer, below one that has some."""
+    most = max(repetitions, default=0)
+    if lacking := set(range(most)).difference(repetitions):
+        raise where.error(f"no answer of repetition {min(lacking)}", f"every repetition from 0 to {most}")
 
 
 def _declared(benchmark: Benchmark) -> list[Metric]:

@@ -36,7 +36,20 @@ from proctor.runs import BASELINES, CODE, ORACLE, UNSUPPORTED, BenchmarkCard, Ru
 
 ExportFormat = Literal["jsonl", "csv", "parquet", "xlsx"]
 
-COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra")
+COLUMNS = (
+    "item",
+    "group",
+    "system",
+    "condition",
+    "status",
+    "metric",
+    "value",
+    "text",
+    "parsed",
+    "latency_s",
+    "extra",
+    "repetition",
+)
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
 
@@ -61,7 +74,7 @@ def export(
     card = store.card(benchmark)
     chosen = chosen_runs(store, benchmark, systems, conditions)
     facets, rows = export_rows(store, benchmark, card, all_items=all_items, runs=chosen)
-    return write_rows(out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s"})
+    return write_rows(out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s", "repetition"})
 
 
 def write_rows(
@@ -97,18 +110,32 @@ def _rows(
     scorable: dict[tuple[str, str], NDArray[np.bool_]] = {}
     unscored = [Series(metric.name, "", np.full(len(table.ids), np.nan)) for metric in _first(card)]
     for run in runs:
-        answers = store.answers(run)
-        series = load_series(store, run, table)
-        for one in (*series, *unscored):
-            scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
-        for position, name in enumerate(table.ids):
-            if name not in answers:
-                continue
-            tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
-            own = [one for one in series if scorable[one.metric, one.scorer][position]]
-            scoring = (one for one in unscored if scorable[one.metric, one.scorer][position])
-            for one in own or [next(scoring, unscored[0])]:
-                yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
+        for number in store.repetitions(run):
+            answers = store.answers(run, number)
+            series = _series(store, run, table, number)
+            for one in (*series, *unscored):
+                scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
+            for position, name in enumerate(table.ids):
+                if name not in answers:
+                    continue
+                tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
+                own = [one for one in series if scorable[one.metric, one.scorer][position]]
+                scoring = (one for one in unscored if scorable[one.metric, one.scorer][position])
+                for one in own or [next(scoring, unscored[0])]:
+                    yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
+
+
+def _series(store: Store, run: Run, table: ItemTable, repetition: int) -> list[Series]:
+    """The scores of one repetition of a run, by metric and scorer."""
+    if not repetition:
+        return load_series(store, run, table)
+    positions = {name: position for position, name in enumerate(table.ids)}
+    values: dict[tuple[str, str], NDArray[np.float64]] = {}
+    for row in store.score_rows(run, repetition=repetition):
+        if row.item_id in positions:
+            own = values.setdefault((row.metric, row.scorer), np.full(len(table.ids), np.nan))
+            own[positions[row.item_id]] = row.value
+    return [Series(metric, scorer, found) for (metric, scorer), found in sorted(values.items())]
 
 
 def _first(card: BenchmarkCard) -> list[Metric]:
@@ -131,6 +158,7 @@ def _row(run: Run, item: Item, answer: Answer, series: Series, row: int) -> dict
         "parsed": json.dumps(answer.parsed, ensure_ascii=False) if answer.status is Status.ANSWERED else None,
         "latency_s": answer.timing.model_s if answer.timing else None,
         "extra": json.dumps(answer.extra, ensure_ascii=False) if answer.extra else None,
+        "repetition": answer.repetition,
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from proctor import core, judges
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError
 from proctor.runs.engine import scores_of
-from proctor.runs.run_identity import refuse_other_metrics, repeats_of, same_run, scorer_settings
+from proctor.runs.run_identity import REPEATS, refuse_other_metrics, repeats_of, same_run, scorer_settings
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -372,6 +372,14 @@ def _flush(store: Store, done: list[JudgedScore], scorer: core.Scorer, several: 
     done.clear()
 
 
+_AnswerKey = tuple[str, int]
+"""An item's id, and the repetition."""
+
+
+def _key(answer: core.Answer) -> _AnswerKey:
+    return answer.item_id, answer.repetition
+
+
 async def import_answers(
     store: Store,
     benchmark: core.Benchmark,
@@ -389,10 +397,10 @@ async def import_answers(
     core.admit_recorded(recorded, benchmark, f"answers of {name}")
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
-    scored: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
+    scored: dict[_AnswerKey, list[core.Score]] = {_key(answer): [] for answer in recorded.answers}
     for answer in recorded.answers:
         if answer.status is not core.Status.FAILED:
-            scored[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
+            scored[_key(answer)] += await scores_of(scorers, items[answer.item_id], answer)
     return _kept(store, benchmark.name, recorded, scored, (name, condition))
 
 
@@ -417,7 +425,7 @@ async def import_systems(
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
     items = {item.id: item for item in benchmark.items}
     scored = [
-        {answer.item_id: await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
+        {_key(answer): await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
         for part in recorded
     ]
     return [
@@ -428,20 +436,20 @@ async def import_systems(
 
 def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
     """Raises `InputError` where two parts have an answer of the same system to the same question."""
-    seen = set[tuple[str, str]]()
+    seen = set[tuple[str, _AnswerKey]]()
     for part in recorded:
         for answer in part.answers:
-            if (part.system, answer.item_id) in seen:
+            if (part.system, _key(answer)) in seen:
                 found = f"another answer to {answer.item_id!r}"
                 raise core.InputError(f"answers of {part.system}", found=found, expected="one answer to each question")
-            seen.add((part.system, answer.item_id))
+            seen.add((part.system, _key(answer)))
 
 
 def _kept(
     store: Store,
     benchmark: str,
     recorded: core.RecordedAnswers,
-    scored: Mapping[str, list[core.Score]],
+    scored: Mapping[_AnswerKey, list[core.Score]],
     name: tuple[str, str],
     *,
     part: bool = False,
@@ -449,14 +457,16 @@ def _kept(
     """Stores the run of a system under a condition (`name`) with these answers, their recorded scores and those in
     `scored`."""
     for score in recorded.scores:
-        scored[score.item_id].append(score)
+        scored[score.item_id, score.repetition].append(score)
     _refuse_others(store, benchmark, recorded, name, part=part)
     settings = recorded.settings | {"notes": list(recorded.notes)}
+    repeats = 1 + max((answer.repetition for answer in recorded.answers), default=0)
+    settings |= {REPEATS: repeats} if repeats > 1 else {}
     run = store.start_run(benchmark, *name, settings)
     with store.owning([run]) as lease:
         _refuse_others(store, benchmark, recorded, name, part=part)
         store.put_judgements(recorded.judgements)
-        store.write(run, [(answer, scored[answer.item_id]) for answer in recorded.answers], lease.kept)
+        store.write(run, [(answer, scored[_key(answer)]) for answer in recorded.answers], lease.kept)
         if lease.lost is not None:
             raise lease.lost
     return run
@@ -470,21 +480,29 @@ def _refuse_others(
     runs = {(run.system, run.condition): run for run in store.runs(benchmark)}
     if name not in runs:
         return
-    before, given = store.answers(runs[name]), {answer.item_id: answer for answer in recorded.answers}
+    run, given = runs[name], {_key(answer): answer for answer in recorded.answers}
+    repetitions = store.repetitions(run)
+    before = {_key(answer): answer for number in repetitions for answer in store.answers(run, number).values()}
     if part:
-        before = {item: answer for item, answer in before.items() if item in given}
+        before = {key: answer for key, answer in before.items() if key in given}
     if before not in ({}, given):
         other = f"a new name: --name {_free(name[0], {system for system, _ in runs})}"
+        there, now = max(repetitions) + 1, max(number for _, number in given) + 1
+        what = f"{core.count_of(there, 'repetition')} already, and {now} here"
         raise core.InputError(
             store.shown,
             f"run of {name[0]} under {name[1]}",
-            found="other answers already",
+            found="other answers already" if part or there == now else what,
             expected=f"the same answers, or {'another --store' if part else other}",
         )
-    rows = store.score_rows(runs[name])
-    rated = {(row.item_id, row.metric, row.scorer): row.value for row in rows if row.scorer.startswith(core.HUMAN)}
+    rows = [row for number in repetitions for row in store.score_rows(run, repetition=number)]
+    rated = {
+        (row.item_id, row.repetition, row.metric, row.scorer): row.value
+        for row in rows
+        if row.scorer.startswith(core.HUMAN)
+    }
     for score in recorded.scores:
-        value = rated.get((score.item_id, score.metric, score.scorer), score.value)
+        value = rated.get((score.item_id, score.repetition, score.metric, score.scorer), score.value)
         if value != score.value:
             location = (
                 f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"
