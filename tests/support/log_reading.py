@@ -156,7 +156,7 @@ ONE = rf"the ([a-z ]+) that was brought into the patient at {CLOCK}"
 
 POSITIONED = {
     "one-where": rf"In which part of the picture, at {T}, is {ONE}\?.*",
-    "last-place": r"An? ([a-z ]+) is still inside the patient and out of view\. In which part of the picture .*",
+    "last-location": r"An? ([a-z ]+) is still inside the patient and out of view\. In which part of the picture .*",
     "cell": rf"Divide the picture .*column\) is the middle of the ([a-z ]+) at {T}\?.*",
     "where": rf"In which part of the picture is the ([a-z ]+) at {T}\?.*",
 }
@@ -282,7 +282,7 @@ def at_its_position(annotation: Annotation, log: Log, match: re.Match[str], rule
     drawn = [one for one in annotation.model_dump(mode="json")["sightings"] if one["box"]]
     if rule == "one-where":
         instance, second = the_one(log, match[2], match[3]), seconds_of(match[1])
-    elif rule == "last-place":
+    elif rule == "last-location":
         gone = {i for _, _, i in log.went}
         (instance,) = {i for _, name, i in log.came if name == match[1]} - gone
         second = max(one["second"] for one in drawn if one["instance"] == instance and one["second"] <= log.end)

@@ -211,14 +211,14 @@ def test_rules_on_one_instance_by_hand() -> None:
     assert where[f"In which part of the picture, at 00:00:30, is {the_first}?"] == "upper left"
     assert not [text for text in where if "clip" in text], "there is one clip: no time needs to single it out"
     row = "A needle is still inside the patient and out of view. In which part of the picture was it last seen?"
-    assert offered("last-place") == {}, "its middle lies on the line between left and right"
+    assert offered("last-location") == {}, "its middle lies on the line between left and right"
     moved = HAND.model_copy(
         update={"sightings": tuple(track("n1", "Needle", 10, 40) + track("n2", "Needle", 50, 70, x=60, y=70))}
     )
     say = focus_templates(HAND.classes)
-    assert [one.answer for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == ["lower right"]
-    assert [one.question for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == [row]
-    assert list(FOCUS_RULES["last-place"](Timeline(moved, 71.0), say)) == [], "it may be in view yet"
+    assert [one.answer for one in FOCUS_RULES["last-location"](Timeline(moved), say)] == ["lower right"]
+    assert [one.question for one in FOCUS_RULES["last-location"](Timeline(moved), say)] == [row]
+    assert list(FOCUS_RULES["last-location"](Timeline(moved, 71.0), say)) == [], "it may be in view yet"
     happens = {text: answer for text, answer in offered("happens").items() if "needles" in text}
     assert happens["What happens to needles at 00:00:10?"] == "one is brought into the patient"
     assert happens["What happens to needles at 00:00:40?"] == "one is taken out of the patient"

@@ -140,7 +140,7 @@ def test_tables_and_csv(folder: Path) -> None:
     shown = proctor(*options, "--detail", "--baseline", "frontier")
     assert shown.returncode == 0, shown.stderr
     assert "not above every baseline" in shown.stdout
-    assert "Tests at 0.05, adjustment holm; 200 draws for win rates, 20 samples for places" in shown.stderr
+    assert "Tests at 0.05, adjustment holm; 200 draws for win rates, 20 samples for ranks" in shown.stderr
     pairs = shown.stdout.partition("Buckets won, lost and tied by the row against the column")[2].splitlines()
     cells = {words[0]: words[2:] for line in pairs[2:8] if (words := line.split())}
     assert "3–0–0" in cells["strong"]  # better than the weak one in all three buckets

@@ -244,7 +244,7 @@ def test_a_judge_is_shown_what_the_item_names(tmp_path: Path) -> None:
 
     dicom(tmp_path / "ct.dcm", np.full((8, 8), 50, dtype=np.int16), WindowCenter=500, WindowWidth=10)
     scans = (None, Scan(window=(0, 10)))
-    loaded = _load(tmp_path, ("ct.dcm", "ct.dcm"), scans, "image {place} of {count}")
+    loaded = _load(tmp_path, ("ct.dcm", "ct.dcm"), scans, "image {position} of {count}")
     levels = [int(np.asarray(opened(BytesIO(one.jpeg)))[0, 0, 0]) for one in loaded.frames]
     assert levels == [0, 255]
     assert loaded.problems == ()

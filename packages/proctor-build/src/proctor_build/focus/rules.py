@@ -117,11 +117,11 @@ def _one_where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQues
                     yield from _located(line, question, seen, name)
 
 
-def _last_position(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+def _last_location(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for name in line.first_there():
         seen = last_sighting(line, name)
         if seen is not None:
-            yield from _located(line, say.text("last-place", name), seen, name)
+            yield from _located(line, say.text("last-location", name), seen, name)
 
 
 def last_sighting(line: Timeline, name: str) -> Sighting | None:
@@ -211,7 +211,7 @@ def _temporary(names: Iterable[str]) -> list[str]:
 
 
 INSTANCE_RULES = rules_by_name(
-    _one_out, _one_when_out, _one_stay, _one_where, _last_position, _happens, _which_in, _which_away, _must_leave,
+    _one_out, _one_when_out, _one_stay, _one_where, _last_location, _happens, _which_in, _which_away, _must_leave,
     _left_behind,
 )  # fmt: skip
 """These rules by name."""

@@ -148,11 +148,11 @@ def _show_scores(
         return
     from proctor.reports import results_tables, scarce_line, scarce_results  # after what may be refused: it takes long
 
-    rows = [row.to_json() for row in found.rows]
+    rows = found.to_json()
     if output is OutputFormat.JSON:
         rows = [row | settings_of(options) for row in rows]
     if output is OutputFormat.CSV:
-        rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
+        rows = [_without(row, "facets", "levels", "consistency") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
     show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
     print_note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
@@ -209,6 +209,10 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     if any(row.decided for row in found.rows):
         print_note(DECIDED_LINE)
     print_note(drawn_over(options.draws, options.seed, two_level=options.two_level))
+    if found.consistency:
+        from proctor.reports import consistency_notes
+
+        print_note(*consistency_notes(found))
     print_note(*found.served, *_cost_notes(found.costs))
     few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
     print_note(*([few] if few and not options.by else []))

@@ -141,8 +141,7 @@ def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: f
     from proctor.runs import Tally
 
     there = {run: sum(counts.values()) - counts.get(Status.FAILED, 0) for run, counts in before.items()}
-    wanted = sum(job.answers for job in prepared.plan.jobs)
-    tally = Tally(total=wanted - sum(there[run.id] for run in prepared.plan.runs), started=begun)
+    tally = Tally(total=sum(answers - there[run.id] for run, answers in prepared.plan.expected), started=begun)
     for run in prepared.plan.runs:
         for status, found in prepared.store.count_by_status(run).items():
             known = 0 if status is Status.FAILED else before[run.id].get(status, 0)  # failed ones are asked again

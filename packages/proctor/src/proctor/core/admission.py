@@ -363,9 +363,8 @@ def _check_parsed(item: Item, answer: Answer) -> None:
 
 
 def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: str | Path) -> None:
-    """Check answers that were recorded elsewhere: each is to an item of the benchmark, and the only one to it of its
-    repetition, and no repetition is left out; each score is of such an answer, the only one of its metric and scorer, and in
-    the metric's range if that is declared.
+    """Check answers that were recorded elsewhere: each is to an item of the benchmark, and the only one to it; each
+    score is of such an answer, the only one of its metric and scorer, and in the metric's range if that is declared.
     Raises `InputError` that begins with `location`.
 
     >>> from proctor.core import ACCURACY
@@ -380,16 +379,14 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: st
         if answer.item_id not in known:
             raise where.error(f"an answer to {answer.item_id!r}", "the id of a question")
         if (answer.item_id, answer.repetition) in seen:
-            again = f" in repetition {answer.repetition}" if answer.repetition else ""
-            expected = "one answer to each question in a repetition" if again else "one answer to each question"
-            raise where.error(f"another answer to {answer.item_id!r}{again}", expected)
+            raise where.error(f"another answer to {answer_name(answer)}", "one answer to each question")
         seen.add((answer.item_id, answer.repetition))
         try:
             _check_parsed(known[answer.item_id], answer)
         except ParseError as error:
             of = FileLocation(location, f"answer to {answer.item_id!r}")
             raise of.error(repr(answer.parsed), error.expected, field="parsed") from error
-    _check_whole({number for _, number in seen}, where)
+    _check_repetitions(recorded.answers, where)
     declared = {metric.name: metric for metric in _declared(benchmark)}
     given = set[tuple[str, int, str, str]]()
     for score in recorded.scores:
@@ -406,11 +403,27 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, location: st
             raise of.error(f"{score.value:g}", f"a number from {metric.low:g} to {metric.high:g}")
 
 
-def _check_whole(repetitions: Collection[int], where: FileLocation) -> None:
-    """Raise `InputError` for a repetition of which no item has an answer, below one that has some."""
-    most = max(repetitions, default=0)
-    if lacking := set(range(most)).difference(repetitions):
-        raise where.error(f"no answer of repetition {min(lacking)}", f"every repetition from 0 to {most}")
+def answer_name(answer: Answer) -> str:
+    """An answer in an error: its item, and its repetition after the first one, counted as in `Answer`.
+
+    >>> answer_name(Answer(item_id="q1")), answer_name(Answer(item_id="q1", repetition=2))
+    ("'q1'", "'q1' in repetition 2")
+    """
+    return repr(answer.item_id) + (f" in repetition {answer.repetition}" if answer.repetition else "")
+
+
+def _check_repetitions(answers: Sequence[Answer], where: FileLocation) -> None:
+    """Raises `InputError` for an item whose repetitions have a gap."""
+    numbers: dict[str, set[int]] = {}
+    for answer in answers:
+        numbers.setdefault(answer.item_id, set()).add(answer.repetition)
+    for item, found in numbers.items():
+        missing = next((number for number in range(max(found)) if number not in found), None)
+        if missing is not None:
+            have = ", ".join(map(str, sorted(found)[:5]))
+            raise where.error(
+                f"repetitions {have} of {item!r}", f"repetition {missing}, too: counted from 0, without a gap"
+            )
 
 
 def _declared(benchmark: Benchmark) -> list[Metric]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 from pydantic import BaseModel, JsonValue
@@ -19,10 +20,9 @@ from proctor.core import (
     SystemFaultError,
     Usage,
     aside,
+    current_repetition,
     generator,
     rebook,
-    repetition,
-    repetition_seed,
 )
 from proctor.media import ClipFile, Sound
 from proctor.models.adapters import local_hashes
@@ -161,17 +161,6 @@ class ModelClient:
         native = bool(self._model.profile.get("supports_json_schema_output", False))
         tool = self.takes_tools and self.spec.structured == "tool"
         return {"native": native, "tool": tool}.get(self._mode(), False)
-
-    @property
-    def temperature(self) -> float | None:
-        """The temperature at which its tokens are drawn; None where nobody said, and a provider's default holds."""
-        given = self.spec.settings.get("temperature", 0.0 if self.spec.is_local else None)
-        return float(given) if isinstance(given, int | float) else None
-
-    @property
-    def takes_seed(self) -> bool:
-        """Whether a seed is sent to it, or drawn by in this process."""
-        return "seed" not in self._model.unsupported_settings
 
     @property
     def takes_footage(self) -> bool:
@@ -326,13 +315,28 @@ class ModelClient:
 
     @property
     def _settings(self) -> ModelSettings:
-        """The settings of a request: those of the specification, and in a repetition beyond the first a seed of its own
-        (`core.repetition_seed`), if the model takes one."""
-        own = {**self.spec.settings}
-        if repetition() and self.takes_seed:
-            given = own.get("seed")
-            own["seed"] = repetition_seed(given if isinstance(given, int) else self.spec.seed)
-        return own  # type: ignore[return-value]
+        """The settings of a request. A repetition after the first has a seed of its own, where the protocol takes one:
+        that of the specification, or else of the client, plus its number."""
+        settings: dict[str, JsonValue] = {**self.spec.settings}
+        repetition = current_repetition()
+        if repetition.number and self.takes_seed:
+            known = settings.get("seed", self.spec.seed)
+            settings["seed"] = repetition.seed(known if isinstance(known, int) else self.spec.seed)
+        return settings  # type: ignore[return-value]
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature at which tokens are drawn; None where nobody said, and a provider's default holds."""
+        given = self.spec.settings.get("temperature", 0.0 if self.spec.is_local else None)
+        return float(given) if isinstance(given, int | float) else None
+
+    @cached_property
+    def takes_seed(self) -> bool:
+        """Whether its protocol has a seed: each repetition of a question is sent its own; the server may still ignore
+        it."""
+        from proctor.models.provider import takes_seed
+
+        return takes_seed(self.spec, self._model)
 
     def use(self, weights: Weights) -> None:
         """Replaces the local weights by these, which are in memory. Raises `ConfigurationError` for a remote model."""

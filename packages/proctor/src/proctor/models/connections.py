@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from proctor.core import JSON_BREAKS, InputError, JsonError, PendingError, load_json, repetition, whole_file
+from proctor.core import JSON_BREAKS, InputError, JsonError, PendingError, current_repetition, load_json, whole_file
 from proctor.models.endings import end_of_body
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _proxy(url: str) -> str | None:
 _REQUESTS = "requests-"
 _MOST_LINES = 50_000  # in one file, as OpenAI takes it
 _MOST_FILE = 100 * 2**20
-_BY_US = re.compile(rb'\{"custom_id":"([0-9a-f]{32}(?:-\d{1,9})?)"')
+_BY_US = re.compile(rb'\{"custom_id":"([0-9a-f]{32}(?:-r[0-9]{1,4})?)"')
 _MAY_COME = {408, 409, 425, 429}
 _OK, _ERROR, _SERVER_ERROR = 200, 400, 500
 
@@ -220,8 +220,8 @@ class BatchFolder:
     """A folder with the files of OpenAI's batch protocol, in place of `Connections`: requests are written, and replies
     are read once somebody has put them there.
 
-    A request is identified by its hash: equal requests are written once, and share one reply, but no two repetitions do:
-    HASH is of the first one, HASH-1 of the next (`core.repetition`). Files `requests-….jsonl`
+    A request is identified by its hash, and by its repetition after the first: equal requests are written once, and share
+    one reply; those of two repetitions never do. Files `requests-….jsonl`
     are written here; all other `.jsonl` files are replies, as OpenAI's batches and `vllm run-batch` write them. A
     request that failed for an infrastructure error is written again, once for each failure; one without a reply yet is
     not.
@@ -246,9 +246,8 @@ class BatchFolder:
         digest = hashlib.sha256(urlsplit(url).path.encode())
         for piece in body:
             digest.update(piece)
-        key = digest.hexdigest()[:32]
-        if number := repetition():
-            key = f"{key}-{number}"
+        number = current_repetition().number
+        key = digest.hexdigest()[:32] + (f"-r{number}" if number else "")
         if self._slots is None:
             self._look()
         if (location := (self._slots or {}).get(key)) is not None:

@@ -271,6 +271,23 @@ _OVERHEARD = {"openai", "openai-chat", "openai-responses", "anthropic", "google"
 """Providers whose requests can be made without sending them."""
 
 
+_SEEDED = {"CohereModel", "GoogleModel", "GroqModel", "HuggingFaceModel", "MistralModel", "OpenAIChatModel", "XaiModel"}
+"""The library's models whose protocol has a seed (see its `ModelSettings.seed`)."""
+
+
+def takes_seed(spec: ModelSpec, model: Model) -> bool:
+    """Whether a model's protocol has a seed. Where the library says that it leaves a setting out, it is asked; of others
+    the class of the model decides."""
+    if spec.is_local or spec.hears:
+        return spec.is_local and not spec.hears
+    seeded = ModelSpec.model_validate(spec.model_dump() | {"settings": {**spec.settings, "seed": 1}})
+    try:
+        _refuse_ignored(seeded, {"seed"})
+    except ConfigurationError:
+        return False
+    return is_compatible(spec) or any(kind.__name__ in _SEEDED for kind in type(model).__mro__)
+
+
 def _refuse_ignored(spec: ModelSpec, names: Set[str]) -> None:
     """Raises `ConfigurationError` for a setting that this model does not take: the library would leave it out, and the
     record would hold it. Found by a request that goes nowhere."""

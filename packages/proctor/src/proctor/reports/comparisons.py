@@ -24,6 +24,7 @@ from proctor.core import (
 )
 from proctor.judges import DECIDED_BY_A_PERSON, HALF_UNNAMED, RUBRIC, is_decided
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
+from proctor.reports.consistency import noise_line
 from proctor.reports.figures import MAX_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
 from proctor.reports.report_numbers import BASELINE, Key, Paired, Source
@@ -162,6 +163,8 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
             f"{count_of(count, 'item')} with a score of {side} alone" for count, side in sides if count
         )
         notes.append(f"{where}: {alone}.")
+    if said := noise_line(comparison):
+        notes.insert(0, said)
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 

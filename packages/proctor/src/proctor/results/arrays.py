@@ -1,6 +1,7 @@
 """The content of a store as arrays: items with groups and facets, outcomes and scores by run.
 
-One value per item: of an item that was asked repeatedly, the first answer (repetition 0).
+Rows are items, never answers: of an item that was asked repeatedly, what is loaded is the first answer (repetition 0), or
+each repetition in an array of its own (`load_repetitions`). So nothing can take a repetition for an item.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from proctor.runs import (
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
 _AT_ONCE = 25_000  # items per query
+_REPETITIONS = 1000  # a store has fewer of one item
 _APART = "\x1e"  # joins two texts; occurs neither in names of formats nor in JSON
 
 Ints = NDArray[np.int64]
@@ -336,21 +338,42 @@ def _read_items(connection: Connection, benchmark: int) -> tuple[list[Ints], lis
     return [found[order], group[order], kind[order]], list(groups), list(kinds)
 
 
-@read_once
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
-    """The outcomes of one run."""
+    """The outcomes of the first repetition of one run."""
+    return load_repeated_outcomes(store, run, items)[0]
+
+
+@read_once
+def load_repeated_outcomes(store: Store, run: Run, items: ItemTable) -> list[Outcomes]:
+    """The outcomes of each repetition of one run, at least of the first one."""
     table = schema.answers
+    first = table.c.repetition == 0
     usual = (table.c.status == Status.ANSWERED.value) & (table.c.readable != 0) & (table.c.reason != NO_ANSWER)
     code = case({status: str(number) for status, number in STATUS_CODES.items()}, value=table.c.status)
     readable_or_not = case((table.c.readable == 0, "0"), else_="1")
     lacking = case((table.c.reason == NO_ANSWER, "1"), else_="0")
     cut_off_or_not = case(((table.c.readable == 0) & table.c.extra.contains('"cut_off": true'), "1"), else_="0")
-    joined = cast(table.c.item, Text) + code + readable_or_not + lacking + cut_off_or_not
+    how = code + readable_or_not + lacking + cut_off_or_not
+    later = table.c.item * _REPETITIONS + table.c.repetition
+    parts = [
+        (table.c.item, usual & first),
+        (cast(table.c.item, Text) + how, ~usual & first),
+        (later, usual & ~first),
+        (cast(later, Text) + how, ~usual & ~first),
+    ]
     with store.reading() as connection:
-        most, others = parted_numbers(
-            connection, [(table.c.item, usual), (joined, ~usual)], schema.repetition_of(table, run.id)
-        )
-    rows = np.concatenate([most * 10_000 + STATUS_CODES[Status.ANSWERED.value] * 1000 + 100, others])
+        most, others, most_later, others_later = parted_numbers(connection, parts, table.c.run == run.id)
+    usual_one = STATUS_CODES[Status.ANSWERED.value] * 1000 + 100
+    found = [_outcomes(run, items, np.concatenate([most * 10_000 + usual_one, others]))]
+    more = np.concatenate([most_later * 10_000 + usual_one, others_later])
+    repetition = more // 10_000 % _REPETITIONS
+    more = more // (10_000 * _REPETITIONS) * 10_000 + more % 10_000
+    found += [_outcomes(run, items, more[repetition == number]) for number in range(1, repetition.max(initial=0) + 1)]
+    return found
+
+
+def _outcomes(run: Run, items: ItemTable, rows: Ints) -> Outcomes:
+    """The outcomes of answers of which each is a number: the item's, and four digits that say how it ended."""
     position, inside = _rows(rows // 10_000, items)
     rows = rows[inside]
     status = np.full(len(items), _ABSENT, dtype=np.int64)
@@ -403,7 +426,11 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     Code's accuracy completes that of a judge, which scores only answers that code can't compare; code's own is listed,
     too. A judge without any verdict in the run has empty series of its metrics.
     """
-    found = [*load_raw_series(store, run, items)]
+    return _completed(store, run, [*load_raw_series(store, run, items)])
+
+
+def _completed(store: Store, run: Run, found: list[Series]) -> list[Series]:
+    """The scores of one repetition as reported (see `load_series`)."""
     found += _without_verdict(store, run, found)
     code = next((series for series in found if (series.metric, series.scorer) == (ACCURACY.name, CODE)), None)
     if code is None:
@@ -438,12 +465,48 @@ def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Se
 
 @read_once
 def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
-    """All scores of one run by metric and scorer, as stored."""
+    """All scores of the first repetition of one run by metric and scorer, as stored."""
     table = schema.scores
     by = (table.c.metric, table.c.scorer)
     with store.reading() as connection:
         found = keyed_numbers(connection, table.c.item, table.c.value, schema.repetition_of(table, run.id), by)
         return [_series(metric, scorer, *found[metric, scorer], items) for metric, scorer in sorted(found)]
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The outcomes and the scores (see `load_series`) of one repetition of a run."""
+
+    outcomes: Outcomes
+    series: list[Series]
+
+
+def load_repetitions(store: Store, run: Run, items: ItemTable) -> list[Repetition]:
+    """Each repetition of a run, the first one first; at least that one."""
+    outcomes = load_repeated_outcomes(store, run, items)
+    series = [load_series(store, run, items)]
+    if len(outcomes) > 1:
+        later = _later_series(store, run, items, len(outcomes))
+        series += [_completed(store, run, [*some]) for some in later]
+    return [Repetition(*both) for both in zip(outcomes, series, strict=True)]
+
+
+def _later_series(store: Store, run: Run, items: ItemTable, repetitions: int) -> list[list[Series]]:
+    """All scores of the repetitions after the first one, as stored: read at once."""
+    table = schema.scores
+    by = (table.c.metric, table.c.scorer)
+    own = (table.c.run == run.id) & (table.c.repetition > 0)
+    with store.reading() as connection:
+        found = keyed_numbers(connection, table.c.item * _REPETITIONS + table.c.repetition, table.c.value, own, by)
+    later: list[list[Series]] = [[] for _ in range(1, repetitions)]
+    for metric, scorer in sorted(found):
+        numbers, scores = found[metric, scorer]
+        repetition = numbers % _REPETITIONS
+        for number, some in enumerate(later, start=1):
+            here = repetition == number
+            if np.any(here):
+                some.append(_series(metric, scorer, numbers[here] // _REPETITIONS, scores[here], items))
+    return later
 
 
 def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
@@ -466,6 +529,21 @@ def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Int
     with store.reading() as connection:
         texts = keyed_texts(connection, table.c.item, table.c.parsed, own)
     return [(text, _rows(numbers, items)[0]) for text, numbers in texts]
+
+
+def load_repeated_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Ints, Ints]]:
+    """The distinct parsed answers of all repetitions of one run as JSON, each with its items' rows in the table and the
+    repetitions. Only readable answers with the status `answered` are included."""
+    table = schema.answers
+    own = (table.c.run == run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
+    key = table.c.item * _REPETITIONS + table.c.repetition
+    with store.reading() as connection:
+        texts = keyed_texts(connection, key, table.c.parsed, own)
+    found = []
+    for text, numbers in texts:
+        position, inside = _rows(numbers // _REPETITIONS, items)
+        found.append((text, position, numbers[inside] % _REPETITIONS))
+    return found
 
 
 def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64], items: ItemTable) -> Series:

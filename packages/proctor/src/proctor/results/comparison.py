@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, shell_word
 from proctor.judges import JUDGE_FLAGS
 from proctor.results.arrays import ItemTable, facet_cells, load_items, load_labels, named_facets
+from proctor.results.consistency import RepetitionNoise, repetition_noise
 from proctor.results.families import BLIND, Families, PairTest, both_readings
 from proctor.results.results import Options, check_metrics, items_outside
 from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
@@ -78,6 +79,8 @@ class Comparison:
     facets: dict[str, str] = field(default_factory=dict)
     level: float = 0.95
     recovery: Estimate | None = None
+    noise: RepetitionNoise | None = None
+    """The noise between repetitions, where a side has several."""
 
     @property
     def decides(self) -> bool:
@@ -398,6 +401,8 @@ def _compare(
     values = [side.scored.values(shown) for side in sides]
     a, b = (~np.isnan(value) for value in values)
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
+    repeated = bool(first.repeated or second.repeated)
+    levels = () if repeated else levels  # a mean over repetitions has no level
     table, others, unknown, recovery = None, list[set[str]](), 0, None
     if levels:
         both = np.flatnonzero(a & b)
@@ -430,6 +435,7 @@ def _compare(
         declared=metric,
         level=options.level,
         recovery=recovery,
+        noise=repetition_noise(first, second, level=options.level) if repeated else None,
     )
 
 

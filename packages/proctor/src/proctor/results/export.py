@@ -30,7 +30,7 @@ from proctor.core import (
     whole_file,
 )
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
-from proctor.results.arrays import ItemTable, Series, load_items, load_series
+from proctor.results.arrays import ItemTable, Series, load_items, load_repetitions
 from proctor.results.judgements import judgements_of
 from proctor.runs import BASELINES, CODE, ORACLE, UNSUPPORTED, BenchmarkCard, Ruling, Run, Store, chosen_runs, schema
 
@@ -110,9 +110,8 @@ def _rows(
     scorable: dict[tuple[str, str], NDArray[np.bool_]] = {}
     unscored = [Series(metric.name, "", np.full(len(table.ids), np.nan)) for metric in _first(card)]
     for run in runs:
-        for number in store.repetitions(run):
-            answers = store.answers(run, number)
-            series = _series(store, run, table, number)
+        for number, repetition in enumerate(load_repetitions(store, run, table)):
+            answers, series = store.answers(run, number), repetition.series
             for one in (*series, *unscored):
                 scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
             for position, name in enumerate(table.ids):
@@ -123,19 +122,6 @@ def _rows(
                 scoring = (one for one in unscored if scorable[one.metric, one.scorer][position])
                 for one in own or [next(scoring, unscored[0])]:
                     yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
-
-
-def _series(store: Store, run: Run, table: ItemTable, repetition: int) -> list[Series]:
-    """The scores of one repetition of a run, by metric and scorer."""
-    if not repetition:
-        return load_series(store, run, table)
-    positions = {name: position for position, name in enumerate(table.ids)}
-    values: dict[tuple[str, str], NDArray[np.float64]] = {}
-    for row in store.score_rows(run, repetition=repetition):
-        if row.item_id in positions:
-            own = values.setdefault((row.metric, row.scorer), np.full(len(table.ids), np.nan))
-            own[positions[row.item_id]] = row.value
-    return [Series(metric, scorer, found) for (metric, scorer), found in sorted(values.items())]
 
 
 def _first(card: BenchmarkCard) -> list[Metric]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.core import Item
     from proctor.metrics.text import Encoder
+    from proctor.results.consistency import Consistency
 
 Mask = NDArray[np.bool_]
 
@@ -125,6 +126,19 @@ class Results:
     """Where a model of another name answered than the one asked for (`served_notes`)."""
     costs: tuple[RunCost, ...] = ()
     """What each run with requests to models cost (`run_costs`)."""
+    consistency: tuple[Consistency, ...] = ()
+    """How the repetitions of each run agree, where items were answered several times (`results.consistency`)."""
+    over_items: tuple[str, ...] = ()
+    """The metrics over many items that are shown: they rest on the first repetition."""
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The rows as plain data; one over all items has its run's `consistency`, if there is one."""
+        known = {(one.system, one.condition, one.metric, one.scorer): one.to_json() for one in self.consistency}
+        rows = []
+        for row in self.rows:
+            own = known.get((row.system, row.condition, row.metric, row.scorer)) if not row.facets else None
+            rows.append(row.to_json() | ({} if own is None else {"consistency": own}))
+        return rows
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -146,6 +160,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     over: dict[str, Metric] = {}
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    alike: list[Consistency] = []
     for run, parts in each_run_scores(store, runs, items, card, unscored=True):
         known.update(run_scores.metric.name for run_scores in parts)
         many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
@@ -153,6 +168,10 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         shown = [
             run_scores for run_scores in parts if not options.metrics or run_scores.metric.name in options.metrics
         ] + many
+        if any(one.repeated for one in shown):
+            from proctor.results.consistency import consistency
+
+            alike += consistency(store, run, shown, items, options)
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in shown
@@ -175,6 +194,8 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         facets.outside(len(items)),
         served_notes(runs),
         run_costs(store, runs, items),
+        tuple(alike),
+        tuple(over) if alike else (),
     )
 
 

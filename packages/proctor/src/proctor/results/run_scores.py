@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +22,16 @@ from pydantic import JsonValue
 from proctor import stats
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
-from proctor.results.arrays import FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
+from proctor.results.arrays import (
+    STATUS_CODES,
+    FacetSlices,
+    Ints,
+    ItemTable,
+    Outcomes,
+    Series,
+    load_outcomes,
+    load_repetitions,
+)
 from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
 
 if TYPE_CHECKING:
@@ -74,6 +83,9 @@ class RunScores:
     waiting: Mask
     unsupported: Mask
     outcomes: Outcomes
+    repeated: tuple[RunScores, ...] = field(default=(), kw_only=True)
+    """Each repetition, if there are several: then `scores` are means over those that have one, and an item is in a mask if
+    any of its repetitions is (a later one that was not asked is not missing: it is not there)."""
 
     @property
     def lacking(self) -> Mask:
@@ -97,17 +109,25 @@ class RunScores:
         """The scores under a policy; NaN without a score."""
         values = np.where(self.scorable, self.scores, np.nan)
         if policy is FailedPolicy.WRONG:
-            values[self.lacking] = self.metric.worst
+            lacking = self.lacking
+            values[lacking] = self._filled(self.metric.worst)[lacking]
         return values
+
+    def _filled(self, value: float) -> NDArray[np.float64]:
+        """The scores with one value for what is lacking: of an item with several repetitions, for those that are."""
+        if not self.repeated:
+            return np.where(self.lacking, value, self.scores)
+        return _mean_of([np.where(one.lacking, value, one.scores) for one in self.repeated])
 
     def filled(self, value: float) -> Self:
         """A copy with one value for all lacking items."""
-        return replace(self, scores=np.where(self.lacking, value, self.scores))
+        return replace(self, scores=self._filled(value), repeated=())
 
     def among(self, kept: Mask) -> Self:
         """The same on a subset of the items."""
         masks = ("scorable", "failed", "not_asked", "unresolved", "waiting", "unsupported")
-        own = {name: getattr(self, name)[kept] for name in masks}
+        own: dict[str, Any] = {name: getattr(self, name)[kept] for name in masks}
+        own["repeated"] = tuple(one.among(kept) for one in self.repeated)
         return replace(self, scores=self.scores[kept], outcomes=self.outcomes.among(kept), **own)
 
     def decided(self, policy: str) -> Self:
@@ -188,6 +208,42 @@ def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcome
     )
 
 
+def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
+    """The scores of a run over its repetitions (`parts`, the first one first): of each item the mean. What was asked
+    once stays as it is."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    later = [replace(one, not_asked=np.zeros_like(one.not_asked)) for one in parts[1:]]
+    every = (first, *later)
+
+    def anywhere(name: str) -> Mask:
+        found: Mask = np.logical_or.reduce([getattr(one, name) for one in every])
+        return found
+
+    failed = np.logical_or.reduce([one.outcomes.where(Status.FAILED) for one in every])
+    status = np.where(failed, STATUS_CODES[Status.FAILED.value], first.outcomes.status)
+    return replace(
+        first,
+        scores=_mean_of([np.where(one.scorable, one.scores, np.nan) for one in every]),
+        failed=anywhere("failed"),
+        unresolved=anywhere("unresolved"),
+        waiting=anywhere("waiting"),
+        outcomes=replace(first.outcomes, status=status),
+        repeated=every,
+    )
+
+
+def _mean_of(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The mean of each column over the rows that have a value; NaN without any."""
+    values = np.stack(rows)
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    means: NDArray[np.float64] = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
+    return means
+
+
 def policy_of(lacking: bool | np.bool_, chosen: Sequence[FailedPolicy]) -> str:
     """How lacking items count in a number: the policy, `BOTH`, or "" where none is lacking."""
     return "" if not lacking else BOTH if len(chosen) > 1 else chosen[0].value
@@ -218,8 +274,9 @@ def load_run_scores(
     With `unscored` answers of a format that has no score in the run (all failed, or waiting for a judge) are listed under
     the first metric that applies to it, so that they are not overlooked.
     """
-    outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
-    unresolved = _unresolved(series)
+    repetitions = load_repetitions(store, run, items)
+    outcomes, series = repetitions[0].outcomes, repetitions[0].series
+    unresolved = [_unresolved(one.series) for one in repetitions]
     nothing = np.zeros(len(items), dtype=np.bool_)
     found = []
     for one in series:
@@ -227,8 +284,12 @@ def load_run_scores(
         if metric in card.metrics and np.any(one.scored):
             ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
             refuse_out_of_range(store, card.name, metric, one.scorer, *ends)
-        open_ones = unresolved.get(one.scorer, nothing)
-        found.append(run_scores(metric, one, items.scorable(metric, one.scorer), outcomes, open_ones))
+        scorable, none = items.scorable(metric, one.scorer), Series(one.metric, one.scorer, np.full(len(items), np.nan))
+        parts = [
+            run_scores(metric, _of(each.series, one, none), scorable, each.outcomes, open_ones.get(one.scorer, nothing))
+            for each, open_ones in zip(repetitions, unresolved, strict=True)
+        ]
+        found.append(over_repetitions(parts))
     for metric in card.metrics if unscored else ():
         for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
             spoken_for = np.logical_or.reduce([nothing, *(part.scorable for part in found)])
@@ -237,6 +298,12 @@ def load_run_scores(
                 empty = Series(metric.name, scorer, np.full(len(items), np.nan))
                 found.append(run_scores(metric, empty, waiting, outcomes, nothing))
     return found
+
+
+def _of(series: Sequence[Series], one: Series, none: Series) -> Series:
+    """The series of the same metric and scorer, else `none`."""
+    same = (found for found in series if (found.metric, found.scorer) == (one.metric, one.scorer))
+    return next(same, none)
 
 
 def each_run_scores(
@@ -265,7 +332,8 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     A run without scores by this judge has code's scores alone, and its free text is `waiting`. If no judge has scored any
     of the runs, only answers that code can compare are scorable.
     """
-    series = {run.id: load_series(store, run, items) for run in runs}
+    repetitions = {run.id: load_repetitions(store, run, items) for run in runs}
+    series = {run: found[0].series for run, found in repetitions.items()}
     of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
     scores: Counter[str] = Counter()
     for by_scorer in of_run.values():
@@ -277,9 +345,17 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     found = {}
     for run in runs:
         own = of_run[run.id].get(judge) or of_run[run.id].get(CODE, none)
-        open_ones = _unresolved(series[run.id]).get(judge, nothing)
-        outcomes = load_outcomes(store, run, items)
-        found[run.id] = run_scores(metric, own, scorable, outcomes, open_ones)
+        parts = [
+            run_scores(
+                metric,
+                _of(each.series, own, none),
+                scorable,
+                each.outcomes,
+                _unresolved(each.series).get(judge, nothing),
+            )
+            for each in repetitions[run.id]
+        ]
+        found[run.id] = over_repetitions(parts)
     return found
 
 

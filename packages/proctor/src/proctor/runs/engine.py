@@ -25,7 +25,7 @@ from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost
 from proctor.runs.run_leases import RunLease
-from proctor.runs.schema import MODEL, REJECTED, SEED, SHOWN, without_secrets
+from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
 from proctor.runs.store import Run, Store
 
@@ -35,17 +35,20 @@ if TYPE_CHECKING:
 _ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
 _MAX_CAUSES = 50
 
+SEEDS = "seeds"
+"""The key of an answer's `extra` for the seeds that models were sent for its repetition."""
+
 
 @dataclass(frozen=True)
 class Job:
-    """The outstanding items of one repetition of a run, in the order of asking.
+    """The outstanding items of one run, in the order of asking.
 
     `view` makes an item's view under the run's condition; `scorers` ask no model. Items whose media this machine does
     not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
-    otherwise it ends everything. `settled` is the number of answers of the repetition that there were when it was planned:
-    other workers may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
+    otherwise it ends everything. `settled` is the number of answers that the run had when it was planned: other workers
+    may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
     them. `rejected` are items that the server rejected in an earlier session that had answers: they say nothing of the
-    others.
+    others. `repetition` says which answer to each item is made, from 0.
     """
 
     run: Run
@@ -62,7 +65,7 @@ class Job:
 
     @property
     def answers(self) -> int:
-        """How many answers of the repetition there are once nothing is left to ask."""
+        """How many answers the run has once nothing is left to ask."""
         return self.settled + len(self.items)
 
 
@@ -184,7 +187,7 @@ async def ask_all(
     `ConfigurationError`, too: these items are left `failed`, so that the next run asks them again. So is a run that
     another model answers than before (`note_served`).
     """
-    tally, stop, runs = Tally(), stop or asyncio.Event(), list({job.run.id: job.run for job in jobs}.values())
+    tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
     jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
@@ -365,9 +368,10 @@ class _Worker:
 
     async def _holds(self, job: Job, item: core.Item) -> bool:
         """Whether the item may be asked under the lease."""
-        holds = partial(self.lease.holds, job.run, item.id, job.repetition)
+        key = job.run, item.id, job.repetition
         try:
-            held = holds() if self.lease.fresh else await asyncio.to_thread(holds)
+            fresh = self.lease.fresh
+            held = self.lease.holds(*key) if fresh else await asyncio.to_thread(self.lease.holds, *key)
         except core.ProctorError as error:
             self.end(error)
             return False
@@ -413,18 +417,18 @@ async def ask(
     """Asks a system one item and returns the answer as it is recorded: timed, parsed, with its status.
 
     The system gets the item without reference, tags and media. Its time excludes time spent on media and on retries.
-    What the view showed is in `extra` under `SHOWN`; of a `repetition` beyond the first the seed that was sent, if any,
-    under `SEED`.
+    What the view showed is in `extra` under `SHOWN`, the seeds that models were sent for this repetition under `SEEDS`.
     """
     from proctor.models import near
 
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
+    asked = core.Repetition(repetition)
     limit = asyncio.timeout(budget_s)
-    watch, seen, asked = core.Stopwatch(), view(item), core.Repetition(repetition)
+    watch, seen = core.Stopwatch(), view(item)
     try:
         async with limit:
             watch = core.Stopwatch(limit)
-            with core.repeating(repetition) as asked, watch.running(), near("\n".join(sources_of(item))):
+            with watch.running(), near("\n".join(sources_of(item))), core.as_repetition(repetition) as asked:
                 answer = await core.answered(system, item.as_asked(), seen)
             _check_heard(system, item, seen)
     except TimeoutError as error:
@@ -449,9 +453,9 @@ async def ask(
         # Code that never awaits can't be interrupted, but it is late all the same.
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
         answer = answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late})
-    seed = {} if asked.seed is None else {SEED: asked.seed}
-    extra = {**answer.extra, **seed, **_shown(seen)}
-    kept = {"item_id": item.id, "repetition": repetition, "timing": timing, "extra": extra}
+    sent: dict[str, JsonValue] = {SEEDS: [*asked.seeds]} if asked.seeds else {}
+    kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen), **sent}}
+    kept["repetition"] = repetition
     return parsed_answer(item, answer.model_copy(update=kept))
 
 

@@ -127,10 +127,6 @@ class OpenItems:
     busy: set[str]
 
 
-_Claimed = tuple[int, str, int]
-"""The number of a run, an item's id and a repetition."""
-
-
 class ItemClaims(Lease):
     """One worker's claims on items of shared runs. They are never `lost` all at once: what became of each is seen when its
     answer is written."""
@@ -141,8 +137,8 @@ class ItemClaims(Lease):
         self.stale = 0
         """Answers dropped because their claim had gone to another worker."""
         self._store = store
-        self._held: set[_Claimed] = set()
-        self._queued: set[_Claimed] = set()  # taken and not yet done, whether or not the claim still holds
+        self._held: set[tuple[int, str, int]] = set()
+        self._queued: set[tuple[int, str, int]] = set()  # taken and not yet done, whether or not the claim still holds
 
     @contextmanager
     def sharing(self, runs: Sequence[Run]) -> Iterator[ItemClaims]:
@@ -168,8 +164,7 @@ class ItemClaims(Lease):
         names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
         free = {name for name, number in names.items() if number not in taken}
         busy -= settled
-        mine = {item for number, item, which in self._queued.copy() if (number, which) == (run.id, repetition)}
-        own = mine & free
+        own = {item for number, item, k in self._queued.copy() if (number, k) == (run.id, repetition)} & free
         others = {name for name, number in names.items() if number in busy} if busy else set()
         return OpenItems(free - own, others | own)
 
@@ -210,8 +205,8 @@ class ItemClaims(Lease):
             own = self._listed(sorted(mine))
             settled = set(connection.scalars(done.where(answers.c.item.in_(select(own.c.value)))))
             if settled:
-                own_claims = schema.repetition_of(table, run.id, repetition)
-                connection.execute(delete(table).where(own_claims, table.c.item.in_(sorted(settled))))
+                own_run = schema.repetition_of(table, run.id, repetition)
+                connection.execute(delete(table).where(own_run, table.c.item.in_(sorted(settled))))
         return [name for number, name in names.items() if number in mine - settled]
 
     def _listed(self, numbers: Sequence[int]) -> Any:
@@ -234,7 +229,7 @@ class ItemClaims(Lease):
         """Nothing: claims are on single items, and each answer is checked (`kept`)."""
 
     def holds(self, run: Run, item: str, repetition: int = 0) -> bool:
-        """Whether this worker still has the claim on an item: it may have expired while the database was away. Blocks
+        """Whether this worker still has the claim on an item's repetition: it may have expired while the database was away. Blocks
         where the claims must be renewed first (see `fresh`)."""
         self.confirm()
         return (run.id, item, repetition) in self._held
@@ -268,41 +263,33 @@ async def share_out(
     jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims
 ) -> None:
     """Claims free parts of the jobs and queues their items, until every item has an answer. Items of other workers are
-    checked again, since their claims may expire. The worker goes through the runs in turn, and begins at a row drawn
-    from its name, so that workers rarely want the same items. It looks for a free item of a later repetition only where
-    no earlier one has any."""
-    left = {_job_key(job): (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
-    looks, turn, without, rest, seed = 0, 0, 0, _LOOK_S, int(claims.worker[:8], 16)
+    checked again, since their claims may expire. The worker goes through the runs in turn, and begins at a position drawn
+    from its name, so that workers rarely want the same items; a later repetition begins where nothing of an earlier one
+    is free."""
+    left = {(job.run.id, job.repetition): (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
+    looks, without, rest, seed = 0, 0, _LOOK_S, int(claims.worker[:8], 16)
     while left and not stop.is_set():
-        if without >= len(left):  # nothing is free anywhere
-            await asyncio.sleep(rest)
-            without, rest = 0, min(2 * rest, _LOOK_MAX_S, max(_LOOK_S, claims.lease_s / 8))
-            continue
-        job, parts = _in_turn(list(left.values()), seed + turn)[without]
+        first = min(repetition for _, repetition in left)
+        early = [one for (_, repetition), one in left.items() if repetition == first]
+        open_jobs = early if without < len(early) else list(left.values())
+        job, parts = open_jobs[(seed + looks) % len(open_jobs)]
         draws = generator(seed, "look", str(looks))
         looks += 1
         known = await asyncio.to_thread(outlasting, partial(claims.look, job.run, job.repetition))
         opened = known.free | known.busy
         parts = [part for part in parts if any(item.id in opened for item in part)]
         if not parts:
-            del left[_job_key(job)]
+            del left[job.run.id, job.repetition]
             continue
-        left[_job_key(job)] = job, parts
+        left[job.run.id, job.repetition] = job, parts
         start = int(draws.integers(len(parts)))
         if await _taken(job, parts[start:] + parts[:start], waiting, stop, tally, claims, known.free):
-            turn, without, rest = turn + 1, 0, _LOOK_S
-        else:
-            without += 1
-
-
-def _job_key(job: Job) -> tuple[int, int]:
-    return job.run.id, job.repetition
-
-
-def _in_turn(left: Sequence[tuple[Job, list[list[Item]]]], turn: int) -> list[tuple[Job, list[list[Item]]]]:
-    """The jobs with their parts: repetition by repetition, and within each beginning with another run each turn."""
-    start = turn % len(left)
-    return sorted((*left[start:], *left[:start]), key=lambda one: one[0].repetition)
+            without, rest = 0, _LOOK_S
+            continue
+        without += 1
+        if without >= len(early) + len(left) * (len(early) < len(left)):  # nothing is free anywhere
+            await asyncio.sleep(rest)
+            without, rest = 0, min(2 * rest, _LOOK_MAX_S, max(_LOOK_S, claims.lease_s / 8))
 
 
 async def _taken(

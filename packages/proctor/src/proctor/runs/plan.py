@@ -48,8 +48,8 @@ from proctor.systems import build_system
 class PlanOptions:
     """`limit` takes only the first items; `all_items` includes items that do not count; `skip_broken` leaves out items with
     broken media instead of raising; `left_out` are the items that were broken where a joined run was planned.
-    `order_seed` draws the order of items, instead of video by video, and is recorded with the run. `repeats` is the number
-    of answers to each item; it is no part of what the run is, so that more can be asked for later."""
+    `order_seed` draws the order of items, instead of video by video, and is recorded with the run. Each item is answered
+    `repeats` times: no part of a run's settings, so that a run can be given more later."""
 
     seed: int = 0
     all_items: bool = False
@@ -63,9 +63,10 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class Plan:
-    """The jobs, and what was found on the way: `settled` answers, `unsupported` items by system, and the `problems` of the
-    broken media of `left_out` items. `added` is the number of answers that an earlier run could not write
-    (`runs.unwritten`). `beyond` has the number of repetitions of each run that has more than were asked for."""
+    """The jobs, one for each repetition of a run and the first ones first, and what was found on the way: `settled`
+    answers, `unsupported` items by system, and the `problems` of the broken media of `left_out` items. `added` is the
+    number of answers that an earlier run could not write (`runs.unwritten`), `more` that of runs with more repetitions
+    than were asked for, by the highest number of these."""
 
     jobs: list[Job]
     settled: int = 0
@@ -73,16 +74,22 @@ class Plan:
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
     added: int = 0
-    beyond: dict[str, int] = field(default_factory=dict)
+    more: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def runs(self) -> list[Run]:
-        """The run of each job, once."""
-        return list({job.run.id: job.run for job in self.jobs}.values())
+        """The runs of the jobs, each once."""
+        return [run for run, _ in self.expected]
+
+    @property
+    def expected(self) -> list[tuple[Run, int]]:
+        """The runs, each with how many answers it has once nothing of its jobs is left to ask."""
+        runs = {job.run.id: job.run for job in self.jobs}
+        return [(run, sum(job.answers for job in self.jobs if job.run.id == number)) for number, run in runs.items()]
 
     @property
     def to_ask(self) -> int:
-        """The number of questions over all jobs: each item once for each repetition that it lacks."""
+        """The number of answers to ask for over all jobs."""
         return sum(len(job.items) for job in self.jobs)
 
 
@@ -96,7 +103,7 @@ def plan(
     scorers: Sequence[Scorer],
     options: PlanOptions | None = None,
 ) -> Plan:
-    """The jobs of every system under every condition, repetition by repetition.
+    """The jobs of every system under every condition.
 
     Items are asked video by video, so that each video is decoded once and servers can reuse a common prefix. Raises
     `InputError` before anything is written, for unknown conditions, missing or broken media, and other settings or items
@@ -116,20 +123,20 @@ def plan(
     jobs: list[Job] = []
     settled = added = 0
     unsupported: dict[str, int] = {}
-    beyond: dict[str, int] = {}
+    more: dict[int, int] = {}
     for system in systems:
         mine = asking.supported(system)
         if len(mine) < len(items):
             unsupported[system.name] = len(items) - len(mine)
         for condition in conditions:
-            run = asking.run(system, condition)
-            added += add_unwritten(store, run)
-            jobs += (own := asking.jobs(system, run, mine))
-            settled += sum(len(mine) - len(job.items) for job in own)
-            if (there := max(store.settled_repetitions(run), default=0) + 1) > options.repeats:
-                beyond[f"{system.name} / {condition}"] = there
+            added += add_unwritten(store, run := asking.run(system, condition))
+            for repetition in range(options.repeats):
+                jobs.append(job := asking.job(system, condition, mine, repetition))
+                settled += len(mine) - len(job.items)
+            if (there := store.count_repetitions(run)) > options.repeats:
+                more[there] = more.get(there, 0) + 1
     jobs.sort(key=lambda job: job.repetition)
-    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added, beyond)
+    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added, more)
 
 
 def join(
@@ -152,7 +159,7 @@ def join(
         _refuse_other_scorer(store, benchmark.name, scorer)
     whole = tuple(chosen_items(benchmark, replace(options, limit=None)))
     items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
-    asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), list[Job]()
+    asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), []
     for run in runs:
         location, condition = f"run of {run.system} under {run.condition}", CONDITIONS.get(run.condition)
         if run.system not in by_name:
@@ -162,10 +169,11 @@ def join(
         if not same_run(run.settings, mine):
             found = f"other settings here ({changed_settings(run.settings, mine)})"
             raise InputError(store.shown, location, found=found, expected="the run's own")
-        own = asking.jobs(system, asking.run(system, run.condition), asking.supported(system))
         borrowed = whole if condition.borrows else ()
-        jobs += [replace(job, has=partial(_has, has, borrowed)) if condition.sees else job for job in own]
-    return Plan(jobs)
+        for repetition in range(options.repeats):
+            job = asking.job(system, run.condition, asking.supported(system), repetition)
+            jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
+    return Plan(sorted(jobs, key=lambda job: job.repetition))
 
 
 def _refuse_other_scorer(store: Store, benchmark: str, scorer: Scorer) -> None:
@@ -211,19 +219,12 @@ class _Asking:
         """The run of a system, new or to be resumed."""
         return self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
 
-    def jobs(self, system: System, run: Run, mine: Sequence[Item]) -> list[Job]:
-        """The outstanding items of one run, a job for each repetition. The first one counts what the run has beyond those
-        asked for, so that `Job.answers` adds up to all answers of the run."""
-        repeats = range(self.options.repeats)
-        counts = self.store.settled_repetitions(run)
-        beyond = sum(count for number, count in counts.items() if number not in repeats)
-        jobs = [self._job(system, run, mine, number) for number in repeats]
-        return [replace(jobs[0], settled=jobs[0].settled + beyond), *jobs[1:]]
-
-    def _job(self, system: System, run: Run, mine: Sequence[Item], repetition: int) -> Job:
+    def job(self, system: System, condition: str, mine: Sequence[Item], repetition: int = 0) -> Job:
+        """The outstanding items of one repetition of a run."""
+        run = self.run(system, condition)
         known = self.store.settled(run, repetition)
         left = [item for item in mine if item.id not in known]
-        view = viewer(left, run.condition, self.library, seed=self.options.seed, others=self.others)
+        view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
         skip = self.options.skip_broken
         return Job(
             run,
@@ -232,11 +233,17 @@ class _Asking:
             view,
             self.scorers,
             skip_broken=skip,
-            settled=len(known),
+            settled=len(known) + (0 if repetition else self._beyond(run)),
             paid=self.store.paid_in_vain(run, repetition),
             rejected=rejected_items(self.store, run, repetition),
             repetition=repetition,
         )
+
+    def _beyond(self, run: Run) -> int:
+        """The number of answers of later repetitions than were asked for: with these the answers of all jobs add up to those
+        of the run."""
+        counts = self.store.settled_repetitions(run)
+        return sum(count for number, count in counts.items() if number >= self.options.repeats)
 
 
 def _check_sound(
@@ -384,8 +391,8 @@ _LETTERS = 4  # per token of English text
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """One system under one condition: the numbers of answers there `already` and of `items` to ask, and their cost. With
-    several `repetitions` an item counts once for each.
+    """One system under one condition: the numbers of answers that are there `already` and of those to ask for (`items`, with
+    each repetition one), and their cost.
 
     `pictures` is an upper bound; `tokens` are input tokens. Both are 0 for systems without a model, and those of one call
     for methods with several calls per item. `input_usd` is their cost; None if the price is unknown.
@@ -421,23 +428,21 @@ def estimate_runs(
     spoken = {item.id: _sound_seconds(item, library) for item in items} if seen else {}
     stored = store.runs(benchmark.name) if store is not None and benchmark.name in store.benchmark_names() else []
     runs = {(run.system, run.condition): run for run in stored}
-    found, repeats = [], options.repeats
+    found = []
     for system in systems:
         mine = [item for item in items if system.supports(item)]
         for condition in conditions:
             run = runs.get((system.name, condition))
-            done = [_done(store, run, number) for number in range(repeats)]
-            left = [item for known in done for item in mine if item.id not in known]
-            there = repeats * len(mine) - len(left)
+            left: list[Item] = []
+            for repetition in range(options.repeats):
+                done = store.settled(run, repetition) if store is not None and run is not None else set()
+                left += [item for item in mine if item.id not in done]
+            there, repeats = options.repeats * len(mine) - len(left), options.repeats
             estimate = RunEstimate(system.name, condition, there, len(left), 0, 0, repetitions=repeats)
             if "model" in system.settings:
                 estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
             found.append(estimate)
     return found
-
-
-def _done(store: Store | None, run: Run | None, repetition: int) -> set[str]:
-    return set() if store is None or run is None else store.settled(run, repetition)
 
 
 def _with_tokens(
@@ -507,8 +512,9 @@ async def add_baselines(
     They take seconds and cost nothing. A run of that name with other settings (another seed), or of another process, is
     left as it is; an interrupted one is completed. What is `planned` is left to those who asked for it.
     """
-    first = [job for job in (planned.jobs if planned else ()) if not job.repetition]
-    asked = {(job.run.id, item.id) for job in first for item in job.items}
+    asked = {
+        (job.run.id, item.id) for job in (planned.jobs if planned else ()) for item in job.items if not job.repetition
+    }
     items = benchmark.counted()
     asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))
     known = {run.system: run.settings for run in store.runs(benchmark.name) if run.condition == _CONDITION}
@@ -519,7 +525,7 @@ async def add_baselines(
         mine = asking.supported(system) if same_run(known.get(name, settings), settings) else []
         if not mine:
             continue
-        (job,) = asking.jobs(system, asking.run(system, _CONDITION), mine)
+        job = asking.job(system, _CONDITION, mine)
         if left := [item for item in job.items if (job.run.id, item.id) not in asked]:
             with suppress(RunTakenError):
                 await execute(store, Plan([replace(job, items=left)]), _AT_ONCE)

@@ -30,9 +30,6 @@ REJECTED = "rejected"
 MODEL = "model"
 """The key of an answer's `extra` for the model's name as the server gives it."""
 
-SEED = "seed"
-"""The key of an answer's `extra` for the seed that was sent for its repetition; in the first one it is the settings' own."""
-
 metadata = sa.MetaData()
 
 

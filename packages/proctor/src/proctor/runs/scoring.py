@@ -30,7 +30,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[core.Score] = []
         for item, answer in pairs:
-            found += _of(answer, await core.scored(scorer, item, answer))
+            found += of_repetition(answer, await core.scored(scorer, item, answer))
         store.declare_metrics(run.benchmark, scorer.metrics)
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
@@ -52,11 +52,12 @@ async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Sco
     return notes
 
 
-def _of(answer: core.Answer, scores: Sequence[core.Score]) -> list[core.Score]:
-    """The scores with the repetition of their answer, of which scorers know nothing."""
-    if not answer.repetition:
-        return list(scores)
-    return [score.model_copy(update={"repetition": answer.repetition}) for score in scores]
+def of_repetition(answer: core.Answer, scores: Sequence[core.Score]) -> list[core.Score]:
+    """The scores as those of an answer: with its repetition."""
+    number = answer.repetition
+    return [
+        score if score.repetition == number else score.model_copy(update={"repetition": number}) for score in scores
+    ]
 
 
 _WRITE_EVERY = 64
@@ -192,12 +193,12 @@ async def judge_all(
             done: list[JudgedScore] = done,
             number: int = number,
         ) -> None:
-            done.extend((work[row].run, score, number) for score in _of(work[row].answer, scores))
+            done.extend((work[row].run, score, number) for score in of_repetition(work[row].answer, scores))
             if len(done) >= _WRITE_EVERY:
                 _flush(store, done, scorer, several)
             on_change(tally)
 
-        with core.repeating(number):
+        with core.as_repetition(number):
             if isinstance(scorer, SeesAnswers):
                 every = [_answered(store, run, all_items=all_items, failed=True) for run in runs]
                 await scorer.see([pair for own in every for pair in own])
@@ -440,7 +441,7 @@ def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
     for part in recorded:
         for answer in part.answers:
             if (part.system, _key(answer)) in seen:
-                found = f"another answer to {answer.item_id!r}"
+                found = f"another answer to {core.answer_name(answer)}"
                 raise core.InputError(f"answers of {part.system}", found=found, expected="one answer to each question")
             seen.add((part.system, _key(answer)))
 

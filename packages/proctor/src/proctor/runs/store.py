@@ -293,6 +293,13 @@ class Store:
             own = query.where(mine, answers.c.status != Status.FAILED.value)
             return set(connection.scalars(own))
 
+    def count_repetitions(self, run: Run) -> int:
+        """How many repetitions a run has: one more than the highest number among its answers; 0 without answers."""
+        table = schema.answers
+        with self.reading() as connection:
+            highest = connection.scalar(select(func.max(table.c.repetition)).where(table.c.run == run.id))
+        return 0 if highest is None else int(highest) + 1
+
     def paid_in_vain(self, run: Run, repetition: int = 0) -> dict[str, Usage]:
         """What failed answers of a repetition used, by item: another answer will replace them."""
         table, items = schema.answers, schema.items

@@ -151,9 +151,10 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
 class RunOptions(AskOptions, total=False):
     """Options of a run. `name` stores the answers under another name. `store` is a path or a URL, by default
     `proctor.db` in the working folder (or `PROCTOR_STORE`), so that paid answers are not lost; ":memory:" is a
-    temporary store. Each question is asked `repeats` times, each time anew; a later call with a larger number asks only the
-    new ones. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
-    With `share`, other processes may work on the same run, on any machine that reaches the store."""
+    temporary store. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
+    With `share`, other processes may work on the same run, on any machine that reaches the store. Each item is asked
+    `repeats` times, with another seed each time where the model takes one; the first repetition of all items comes first,
+    and a later call may ask for more."""
 
     options: Annotated[
         _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
@@ -172,7 +173,7 @@ class RunOptions(AskOptions, total=False):
     skip_broken: Annotated[bool, Option("Leave out items with broken media.", default=False, group=_MEDIA)]
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     repeats: Annotated[
-        int, Option("Answers to each question; more can be asked later.", default=1, low=1, high=1000, group=_LIMITS)
+        int, Option("Answers to each item; may be raised later.", default=1, low=1, high=1000, group=_LIMITS)
     ]
     baselines: Annotated[bool, Option(default=True)]
     batch: Annotated[

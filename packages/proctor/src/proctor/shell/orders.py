@@ -71,5 +71,4 @@ def store_order(arranged: Arranged, store: Store, planned: Plan) -> None:
     order = order.model_copy(
         update={"media": text_hash(texts[-1]) if seen else "", "left_out": tuple(sorted(left_out))}
     )
-    answers = {run.id: sum(job.answers for job in planned.jobs if job.run.id == run.id) for run in planned.runs}
-    put_order(store, order, texts, [(run, answers[run.id]) for run in planned.runs])
+    put_order(store, order, texts, planned.expected)

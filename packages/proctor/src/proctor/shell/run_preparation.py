@@ -75,20 +75,15 @@ class Arranged:
         again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
-        notes = (*loaded.reading, *again, *self._warnings(), *plan_notes(planned), *self.repeat_notes())
-        notes += baseline_notes(loaded)
-        return PreparedRun(self, opened, planned, notes)
-
-    def repeat_notes(self) -> tuple[str, ...]:
-        """What repetitions measure of models that draw no tokens."""
-        if self.plan.repeats < 2:
-            return ()
-        greedy = {client.name for client in self.access.opened if client.temperature == 0}
-        return tuple(
-            f"{name}: at temperature 0 the {self.plan.repeats} repetitions measure the provider's own noise alone, not the "
-            "spread of its answers (--settings temperature=…)."
-            for name in sorted(greedy)
+        notes = (
+            *loaded.reading,
+            *again,
+            *self._warnings(),
+            *self.repeat_notes(),
+            *plan_notes(planned),
+            *baseline_notes(loaded),
         )
+        return PreparedRun(self, opened, planned, notes)
 
     def _warnings(self) -> list[str]:
         """Warnings about the media, to read before they are sent."""
@@ -102,6 +97,17 @@ class Arranged:
         asked = count_of(len(items), "question")
         found += [f"{name}: no sound in {silent} of {asked}" for name in unseen if silent]
         return found + (self._seen_before(items) if sees else [])
+
+    def repeat_notes(self) -> list[str]:
+        """What repetitions at temperature 0 are: the model draws nothing."""
+        if self.plan.repeats == 1:
+            return []
+        cold = sorted({client.name for client in self.access.opened if client.temperature == 0})
+        return [
+            f"{name}: temperature 0: repetitions measure the noise of the provider or the machine alone, not the spread of "
+            "what the model would draw (--settings temperature=1)."
+            for name in cold
+        ]
 
     def _seen_before(self, items: Sequence[Item]) -> list[str]:
         """Warnings about media that local weights were trained on."""
@@ -258,8 +264,11 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
         notes.append(f"{system} skipped {count_of(count, 'item')}: unsupported answer format.")
     if planned.added:
         notes.append(f"{count_of(planned.added, 'answer')} added that an earlier run could not write to the store.")
-    for name, there in planned.beyond.items():
-        notes.append(f"{name} has {there} repetitions, more than asked for now: they stay as they are.")
+    for there, runs in sorted(planned.more.items()):
+        repeats = 1 + max((job.repetition for job in planned.jobs), default=0)
+        notes.append(
+            f"{count_of(runs, 'run')} of {there} repetitions: --repeats {repeats} asks no more of them and takes none away."
+        )
     if planned.settled:
         notes.append(f"{count_of(planned.settled, 'answer')} there already; {planned.to_ask} to ask.")
     return tuple(notes)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, View, generator, repetition_names
+from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, View, current_repetition, generator
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, OrderingFormat, option_letters
 from proctor.metrics import Constants
 from proctor.systems.replies import reply
@@ -86,7 +86,7 @@ _MAX_NAMED = 3  # where a format allows several times or places, one to three ar
 class RandomGuess:
     """A valid random answer: what blind luck scores.
 
-    The draw depends on seed, item and repetition only, so that an item always gets the same answer in a repetition. All draws are uniform: over the
+    The draw depends on seed, item and repetition only, so that an item always gets the same answer. All draws are uniform: over the
     options of a choice, permutations of an ordering, non-empty sets of choices, yes and no, counts from 0 to
     `HIGHEST_COUNT`, whole percentages from 0 to 100, levels of a scale, sides of a preference, and ratings from low to
     high; each class is named with probability 1/2. Timestamps are uniform over the view's span (`DEFAULT_SPAN_S` where
@@ -109,7 +109,8 @@ class RandomGuess:
 
     def draw(self, item: Item, span: tuple[float, float] | None = None) -> JsonValue:
         """A random value for the item. Raises `ValueError` for free text and for a choice without options."""
-        rng = generator(self._seed, "random", item.id, *repetition_names())
+        number = current_repetition().number
+        rng = generator(self._seed, "random", item.id, *([f"repetition {number}"] if number else []))
         known = _DRAWS.get(item.answer.kind)
         if known is None:
             raise ValueError(f"an answer of the format {item.answer.kind} can't be drawn at random")

@@ -201,7 +201,7 @@ class FunctionSystem:
             "question": item.question,
             "options": item.options,
             "instruction": item.answer.instruction(item.options),
-            "repetition": core.repetition(),
+            "repetition": core.current_repetition().number,
             "ask": None if model is None else model.ask if self._function.is_async else model.blocking(loop),
         }
         if self._function.takes("frames"):

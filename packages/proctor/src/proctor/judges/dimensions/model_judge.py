@@ -39,7 +39,7 @@ from proctor.models import ModelClient, Part, Reply
 Filled = Mapping[str, JsonValue]
 
 _PICTURES = MediaSettings(max_side=1024, quality=90)
-_LABELS = {"en": "Picture {place} of {count}", "zh": "照片 {place}/{count}"}
+_LABELS = {"en": "Picture {position} of {count}", "zh": "照片 {position}/{count}"}
 
 
 class Rated(FrozenModel):

@@ -1,0 +1,193 @@
+"""Several answers of a system to each item: how alike they are, how often all, any, or most of them are right, which part of
+the variance lies between groups, items and repetitions, and whether a lead is larger than the noise between repetitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from proctor import stats
+from proctor.core import Metric
+from proctor.results.arrays import ItemTable, load_repeated_values
+from proctor.results.run_scores import RunScores
+from proctor.runs import Run, Store
+from proctor.stats import Estimate, Resampling, VarianceShares
+
+if TYPE_CHECKING:
+    from proctor.results.results import Options
+
+_NO_REPETITION, _NO_ANSWER = -1, -2
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """One metric by one scorer in a run whose items were answered `repetitions` times; `fewer` items have fewer answers.
+
+    `alike` is the share of pairs of an item's repetitions with the same answer. `all_right` and `any_right` say for each k
+    from 1 on how often all, or any, of k repetitions are right (drawn without replacement, so unbiased for every k), where
+    right is the metric's best score; `majority` is the score of an item's most frequent answer. These are means over items
+    that have enough repetitions. `variance` are the parts of the scores' variance (None where there are too few items).
+    `error` is the standard error that the score owes to its repetitions alone; all the other intervals resample groups.
+    """
+
+    system: str
+    condition: str
+    metric: str
+    scorer: str
+    repetitions: int
+    fewer: int
+    score: Estimate
+    alike: Estimate
+    all_right: dict[int, Estimate]
+    any_right: dict[int, Estimate]
+    majority: Estimate
+    variance: VarianceShares | None
+    error: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain data; the parts of the variance as shares and as their sum."""
+        shares = {} if self.variance is None else self.variance.shares
+        return {
+            "system": self.system,
+            "condition": self.condition,
+            "metric": self.metric,
+            "scorer": self.scorer,
+            "repetitions": self.repetitions,
+            "fewer": self.fewer,
+            "score": _json(self.score),
+            "alike": _json(self.alike),
+            "all_right": {str(k): _json(one) for k, one in self.all_right.items()},
+            "any_right": {str(k): _json(one) for k, one in self.any_right.items()},
+            "majority": _json(self.majority),
+            "variance_shares": {name: _json(one) for name, one in shares.items()},
+            "variance": None if self.variance is None else self.variance.total,
+            "error_of_repetitions": self.error,
+        }
+
+
+def _json(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "value": estimate.value,
+        "ci_low": estimate.ci_low,
+        "ci_high": estimate.ci_high,
+        "n": estimate.n,
+        "groups": estimate.groups,
+    }
+
+
+def consistency(
+    store: Store, run: Run, parts: Sequence[RunScores], items: ItemTable, options: Options
+) -> list[Consistency]:
+    """The consistency of a run by each metric and scorer (`parts`) that has several repetitions; empty for a run without."""
+    repeated = [part for part in parts if part.repeated and part.scorer]
+    if not repeated:
+        return []
+    answers = _answers(store, run, items, repeated[0])
+    return [_of(run, part, answers, items, options) for part in repeated]
+
+
+def _answers(store: Store, run: Run, items: ItemTable, part: RunScores) -> NDArray[np.int64]:
+    """The code of each answer (items × repetitions): equal codes are equal values; `_NO_ANSWER` for what is no readable
+    answer, `_NO_REPETITION` where none was asked, or asking failed."""
+    codes = np.full((len(items), len(part.repeated)), _NO_REPETITION, dtype=np.int64)
+    for number, one in enumerate(part.repeated):
+        codes[one.outcomes.answered, number] = _NO_ANSWER
+    for code, (_, rows, numbers) in enumerate(load_repeated_values(store, run, items)):
+        codes[rows, numbers] = code
+    return codes
+
+
+def _of(run: Run, part: RunScores, answers: NDArray[np.int64], items: ItemTable, options: Options) -> Consistency:
+    metric, plan = part.metric, options.plan(part.metric)
+    scores = np.stack([np.where(one.scorable, one.scores, np.nan) for one in part.repeated], axis=1)
+    there = np.flatnonzero((~np.isnan(scores)).any(axis=1))
+    scores, codes, groups = scores[there], answers[there], items.group[there]
+    count = (~np.isnan(scores)).sum(axis=1)
+    most = int(count.max(initial=0))
+    shares = replace(plan, bounds=(0.0, 1.0))
+
+    def mean(values: NDArray[np.float64], how: Resampling) -> Estimate:
+        known = ~np.isnan(values)
+        return stats.mean_interval(values[known], groups[known], how)
+
+    right = np.where(np.isnan(scores), np.nan, scores == _best(metric))
+    chosen = range(1, most + 1)
+    return Consistency(
+        system=run.system,
+        condition=run.condition,
+        metric=metric.name,
+        scorer=part.scorer,
+        repetitions=most,
+        fewer=int((count < most).sum()),
+        score=mean(np.nanmean(scores, axis=1) if len(scores) else np.zeros(0), plan),
+        alike=mean(stats.same_answers(np.where(np.isnan(scores), _NO_REPETITION, codes)), shares),
+        all_right={k: mean(stats.right_in_all(right, k), shares) for k in chosen},
+        any_right={k: mean(stats.right_in_any(right, k), shares) for k in chosen},
+        majority=mean(stats.majority_scores(codes, scores, metric.worst), plan),
+        variance=stats.variance_shares(scores, groups, plan),
+        error=stats.repetition_error(scores),
+    )
+
+
+def _best(metric: Metric) -> float:
+    return metric.high if metric.higher_is_better else metric.low
+
+
+@dataclass(frozen=True)
+class RepetitionNoise:
+    """The difference of two runs beside the noise between repetitions: `error` is the standard error of the difference that
+    repetitions alone make, and `ci_low` and `ci_high` its interval if the same items were answered again (normal, at
+    `level`). `exceeded` says whether 0 lies outside: the difference is then no accident of these draws, though it may
+    still be one of these items."""
+
+    difference: float
+    error: float
+    ci_low: float
+    ci_high: float
+    level: float
+    exceeded: bool
+
+
+def repetition_noise(a: RunScores, b: RunScores, *, level: float = 0.95) -> RepetitionNoise | None:
+    """The noise of the difference of two runs (first minus second) on the items that both have a score for. A run without
+    repetitions has the other's noise per answer, as far as it is known. None where neither was repeated."""
+    both = ~np.isnan(a.scores) & ~np.isnan(b.scores) & a.scorable & b.scorable
+    if not np.any(both):
+        return None
+    errors = [_error(one, both) for one in (a, b)]
+    known = [error for error in errors if error is not None]
+    if not known:
+        return None
+    # A run that was asked once has the noise of single answers, for which that of the other run stands.
+    variances = [error if error is not None else _single(a if errors[0] is not None else b, both) for error in errors]
+    error = math.sqrt(sum(variances))
+    difference = float(np.mean(a.scores[both] - b.scores[both]))
+    reach = float(norm.ppf((1 + level) / 2)) * error
+    low, high = difference - reach, difference + reach
+    return RepetitionNoise(difference, error, low, high, level, exceeded=not low <= 0 <= high)
+
+
+def _matrix(run: RunScores, both: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return np.stack([np.where(one.scorable, one.scores, np.nan)[both] for one in run.repeated], axis=1)
+
+
+def _error(run: RunScores, both: NDArray[np.bool_]) -> float | None:
+    """The variance of a run's mean that its repetitions make; None for a run without."""
+    if not run.repeated:
+        return None
+    error = stats.repetition_error(_matrix(run, both))
+    return None if error is None else error**2
+
+
+def _single(run: RunScores, both: NDArray[np.bool_]) -> float:
+    """The same for one answer to each item."""
+    scores = _matrix(run, both)
+    counts = (~np.isnan(scores)).sum(axis=1)
+    error = stats.repetition_error(scores) or 0.0
+    return float(error**2 * np.mean(counts))
