@@ -209,7 +209,7 @@ def test_the_check_of_damaged_pages_says_which_tables_can_be_read(file: Path) ->
     assert done.stdout.splitlines()[-1].endswith(last) or "damaged" in done.stdout
 
 
-@pytest.mark.parametrize("version", ["²", "", "-1", "1.0", "9" * 30, "0", "2", "4"])
+@pytest.mark.parametrize("version", ["²", "", "-1", "1.0", "9" * 30, "0", "3", "5"])
 def test_another_version_is_refused(file: Path, version: str) -> None:
     damage(file, f"update meta set value = '{version}'")
     with pytest.raises(InputError, match="found a store of version"):

@@ -329,7 +329,7 @@ def test_a_newer_store_is_refused_untouched(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("update meta set value = '99'")
     connection.close()
-    with pytest.raises(InputError, match="found a store of version 99, expected version 3: update Proctor to open it"):
+    with pytest.raises(InputError, match="found a store of version 99, expected version 4: update Proctor to open it"):
         Store(path)
 
 

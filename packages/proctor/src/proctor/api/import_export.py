@@ -230,6 +230,9 @@ def _there(path: Path) -> Iterator[None]:
 def _as_submission(path: Path, recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
     """The answers in a file as a challenge counts them: one to each item, where a missing one is not submitted, and one
     above the benchmark's time limit is late. Raises `InputError` for times in milliseconds."""
+    if several := max((answer.repetition for answer in recorded.answers), default=0):
+        found = f"{several + 1} repetitions"
+        raise core.InputError(path, found=found, expected="a submission, which has one answer to each item")
     given, limit = {answer.item_id: answer for answer in recorded.answers}, benchmark.budget_s
     core.check_seconds(path, [one.timing.model_s for one in recorded.answers if one.timing is not None], limit)
     answers = []

@@ -57,6 +57,7 @@ def run(
     if dry_run:
         print_note(*arranged.benchmark.reading)
         _show_estimate(arranged.benchmark.name, asyncio.run(arranged.estimate()))
+        print_note(*arranged.repeat_notes())
         return
 
     async def asking() -> StoredRuns | None:

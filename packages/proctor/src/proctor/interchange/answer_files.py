@@ -3,6 +3,7 @@ Parquet, Excel, also the rows of `proctor export`), and output of OpenAI's batch
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
+from proctor.interchange.repetitions import COLUMNS, numbered
 from proctor.interchange.shown_options import options_in_fields
 from proctor.models import end_of_body, rejection
 from proctor.results import EXPORT_COLUMNS
@@ -39,18 +41,22 @@ _SYSTEMS = ("system", "model", "model_name")
 _QUESTIONS = ("question", "prompt", "input")
 _SCORES = {"hit", "score", "correct", "is_correct", "accuracy", "acc", "right", "exact_match", "match", "richtig"}
 _TARGETS = ("reference", "target", "gold", "ground_truth", "answer_key", "key", "correct_answer", "answer")
-_EPOCHS = ("epoch", "repetition")
 _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API models write it with a reason behind
 
 
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
     """Reads VLMEvalKit's predictions: the columns index, prediction, those of the options (A, B, C …), answer and, in a
-    scored file, hit or score. A prediction that states a failed call is `failed`."""
+    scored file, hit or score; also `repetition` or `epoch`. A prediction that states a failed call is `failed`."""
     sheet = core.read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
-    answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
-    for number, row in enumerate(sheet.rows if not faults else ()):
-        key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(column))
+    answers, faults = list[RecordedAnswer](), _sheet_faults(sheet, (column, "prediction"))
+    repetitions: list[int | None] = []
+    if not faults:
+        _, repetitions, _, faults = _repetitions(sheet, sheet.rows, 0, own=False)
+    counts = Counter[int | None]()
+    for row, repetition in zip(sheet.rows if not faults else (), repetitions if not faults else (), strict=True):
+        key = str(counts[repetition]) if id_column == POSITION else core.cell_text(row.cells.get(column))
+        counts[repetition] += 1
         text = core.cell_text(row.cells.get("prediction"))
         status, reason = core.Status.ANSWERED, ""
         lost = core.lost_text(row.cells.get("prediction"))
@@ -72,6 +78,7 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
                 options=options_in_fields(row.cells),
                 scores=scores,
                 targets=_targets(row, ("answer",)),
+                repetition=repetition,
             )
         )
     return RecordedFile(answers, faults=tuple(faults))
@@ -81,9 +88,9 @@ def read_table_of_answers(
     file: Path, id_column: str = "", answer_column: str = "", name: str = "", epoch: int = 0
 ) -> RecordedFile:
     """Reads a table with a column of ids and one of answers; the columns `status` (Proctor's words), `reason`,
-    `latency_s`, `system`, `condition`, `epoch`, of options (`options_in_fields`), of a score and of the reference answer
-    are optional. An empty answer without a status is `failed`, because its reason is unknown. `name` chooses one of
-    several systems, `epoch` one of several epochs.
+    `latency_s`, `system`, `condition`, `repetition` or `epoch` (from 0 or 1: each row is one of several answers to
+    the item), of options (`options_in_fields`), of a score and of the reference answer are optional. An empty answer without a status is `failed`, because its reason is unknown. `name` chooses one of
+    several systems, `epoch` one repetition alone, as the file numbers it.
 
     Raises `UsageError` for an ambiguous column, and `InputError` for several systems or conditions.
     """
@@ -98,11 +105,19 @@ def read_table_of_answers(
     system = _only(sheet, rows, systems, name)
     rows = [row for row in rows if not name or not systems or core.cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
-    rows, notes = _of_epoch(sheet, rows, epoch)
-    keys = [str(k) if id_column == POSITION else core.cell_text(row.cells.get(ids)) for k, row in enumerate(rows)]
-    read = [_answer(row, key, texts, own=own) for key, row in zip(keys, rows, strict=True)]
-    answers = [one for one in read if isinstance(one, RecordedAnswer)]
-    faults = [one for one in read if isinstance(one, core.Finding)]
+    rows, repetitions, notes, faults = _repetitions(sheet, rows, epoch, own=own)
+    if faults:
+        return RecordedFile((), system, condition, faults=tuple(faults))
+    counts = Counter[int | None]()
+    answers = []
+    for row, repetition in zip(rows, repetitions, strict=True):
+        key = str(counts[repetition]) if id_column == POSITION else core.cell_text(row.cells.get(ids))
+        counts[repetition] += 1
+        read = _answer(row, key, texts, own=own)
+        if isinstance(read, core.Finding):
+            faults.append(read)
+        else:
+            answers.append(replace(read, repetition=repetition))
     return RecordedFile(answers, system, condition, tuple(notes), tuple(faults), own_order=own)
 
 
@@ -125,21 +140,27 @@ def _answer(row: core.SheetRow, key: str, texts: str, *, own: bool) -> RecordedA
     return replace(answer, options=options_in_fields(row.cells), compared=_scores(row, texts), targets=targets)
 
 
-def _of_epoch(sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int) -> tuple[list[core.SheetRow], list[str]]:
-    """The rows of one epoch (by default the first), if there is a column of epochs, and the notes on the table. Raises
-    `UsageError` for an epoch that it does not have."""
-    column = next((name for name in _EPOCHS if name in sheet.columns), "")
-    epochs = [core.cell_text(row.cells.get(column)) for row in rows] if column else []
-    known = sorted(set(epochs), key=lambda name: (len(name), name))
+def _repetitions(
+    sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int, *, own: bool
+) -> tuple[list[core.SheetRow], list[int | None], list[str], list[core.Finding]]:
+    """The rows with the repetition of each (None without a column of them), notes on the table, and faults. With `epoch`
+    only its rows, as the only answers. Raises `UsageError` for an epoch that the table does not have."""
+    column = next((name for name in COLUMNS if name in sheet.columns), "")
+    numbers = [core.cell_text(row.cells.get(column)) for row in rows] if column else []
+    known = sorted(set(numbers), key=lambda name: (len(name), name))
     if epoch and str(epoch) not in known:
-        expected = f"choose {core.one_of(known)}" if known else f"no column is called {' or '.join(_EPOCHS)}"
+        expected = f"choose {core.one_of(known)}" if known else f"no column is called {' or '.join(COLUMNS)}"
         raise core.UsageError(f"--epoch {epoch} is not there: {expected}.")
-    if len(known) < 2:
-        return list(rows), list(sheet.notes)
-    read = str(epoch or known[0])
-    others = ", ".join(f"{name} ({core.count_of(epochs.count(name), 'row')})" for name in known if name != read)
-    note = f"{len(known)} epochs: epoch {read} is read. Not read, --epoch N reads one of them: {others}"
-    return [row for row, name in zip(rows, epochs, strict=True) if name == read], [*sheet.notes, note]
+    if epoch:
+        kept = [row for row, name in zip(rows, numbers, strict=True) if name == str(epoch)]
+        others = f"{len(known)} repetitions: {epoch} alone is read (--epoch)"
+        return kept, [None] * len(kept), [*sheet.notes, others] if len(known) > 1 else list(sheet.notes), []
+    if not column:
+        return list(rows), [None] * len(rows), list(sheet.notes), []
+    cells = [(f"row {row.number}", row.cells.get(column)) for row in rows]
+    found, faults = numbered(cells, column=column, first=0 if own else None)
+    note = f"{len(known)} repetitions of each item, by the column {column!r}"
+    return list(rows), [*found], [*sheet.notes, note] if len(known) > 1 else list(sheet.notes), faults
 
 
 def _scores(row: core.SheetRow, texts: str) -> dict[str, float]:
@@ -235,7 +256,8 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 
 
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was
+    """Reads the file of results, or the file of errors. A `custom_id` is an item's id, with "#" and the number of the
+    repetition (from 0 or 1) behind it where there are several answers to an item. The status is `failed` for a request that expired, was
     cancelled, or met a rate limit or a server error, `refused` for refused content, and `error` for a request that
     could not be answered (a context too long). A reply that broke off is `failed`, and one that a filter stopped
     `refused`, by the words of `proctor.models.read_ending`. A line may also hold its request, whose message lists the
@@ -258,7 +280,8 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         prompt = _asked(line) or _asked(as_object(line.get("request"))) or _asked(body)
         usage = _usage(body)
         answers.append(RecordedAnswer(location, key, text, status, reason, prompt=prompt, usage=usage, extra=extra))
-    return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
+    system = models.pop() if len(models) == 1 else ""
+    return RecordedFile(answers, system=system, faults=tuple(faults), in_ids=True)
 
 
 _Outcome = tuple[core.Status, str, dict[str, JsonValue]]

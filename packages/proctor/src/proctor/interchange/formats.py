@@ -150,7 +150,7 @@ class ForeignFormat:
         name: str = "",
         epoch: int | None = None,
     ) -> RecordedAnswers:
-        """Reads answers to a benchmark's items, of one `epoch` (by default the first). Raises `UsageError` for an epoch
+        """Reads answers to a benchmark's items, of all repetitions or of one `epoch` alone. Raises `UsageError` for an epoch
         of a format without epochs, and what the reader and `mapped` raise."""
         file = file_of(file) if self.folder else file
         if epoch is not None and not self.epochs:

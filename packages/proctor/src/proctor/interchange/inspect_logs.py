@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
@@ -15,6 +15,7 @@ from proctor import __version__
 from proctor.core import (
     Answer,
     ConfigurationError,
+    Finding,
     InputError,
     Item,
     Status,
@@ -43,6 +44,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
+from proctor.interchange.repetitions import numbered
 from proctor.models import FINISH_REASON, End, Ending, read_ending
 from proctor.runs import CODE
 
@@ -63,11 +65,11 @@ def _inspect() -> Any:
     return inspect_ai.log
 
 
-def read_inspect(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFile:
-    """Reads one epoch of a log. `id_column` names the key of a sample's metadata with the item's id; the default is the
+def read_inspect(file: Path, id_column: str = "", epoch: int = 0) -> RecordedFile:
+    """Reads a log, each epoch as a repetition; with `epoch` that one alone. `id_column` names the key of a sample's metadata with the item's id; the default is the
     sample's id. The options are a sample's choices, which Inspect keeps in the order that was shown.
 
-    A note names the other epochs and their scores. The status of a sample is `failed` after an error, `timed_out` after a time
+    A note has the number of samples and the scores of each epoch. The status of a sample is `failed` after an error, `timed_out` after a time
     limit, `error` after another limit or a context that was too long, and else what its `stop_reason` says by the table
     of our own runs (`proctor.models.read_ending`): `refused` after a content filter, `failed` for a reply that broke off
     ("unknown", or an `error` beside it), and cut off by the token limit. Raises `InputError` for an invalid log or one without the epoch, and `ConfigurationError` if Inspect is not installed.
@@ -82,14 +84,22 @@ def read_inspect(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFil
         own = (header.eval.metadata or {}).get(_OUR) or {}
         answers, epochs = list[RecordedAnswer](), dict[int, _Epoch]()
         for sample in read:
-            epochs.setdefault(sample.epoch, _Epoch()).add(sample)
-            if sample.epoch == epoch:
-                answers.append(_recorded(len(answers), sample, id_column))
+            own_epoch = epochs.setdefault(sample.epoch, _Epoch())
+            if epoch in {0, sample.epoch}:
+                answer = _recorded(own_epoch.samples, sample, id_column)
+                answers.append(replace(answer, repetition=None if epoch else sample.epoch))
+            own_epoch.add(sample)
     except (OSError, ValueError, LookupError, TypeError, ValidationError, BadZipFile, RuntimeError) as error:
         raise InputError(file, found=" ".join(str(error).split())[:200], expected="a log of Inspect") from error
-    if epoch != 1 and epoch not in epochs:
+    if epoch and epoch not in epochs:
         raise UsageError(f"--epoch {epoch} is not there: choose {one_of([str(number) for number in sorted(epochs)])}")
-    notes = _epoch_notes(epochs, epoch)
+    notes, faults = _epoch_notes(epochs, epoch), list[Finding]()
+    if len(epochs) < 2:
+        answers = [replace(answer, repetition=None) for answer in answers]
+    elif not epoch:
+        cells = [(answer.location, answer.repetition) for answer in answers]
+        numbers, faults = numbered(cells, column="epoch", first=1)
+        answers = [replace(one, repetition=number) for one, number in zip(answers, numbers, strict=False)]
     if header.status != "success":
         notes.append(f"the log's status is {header.status}: answers may be missing")
     condition = own.get("condition", "") if isinstance(own, dict) else ""
@@ -99,8 +109,9 @@ def read_inspect(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFil
         "model": header.eval.model,
         "created": str(header.eval.created),
     }
-    settings |= {"epoch": epoch} if len(epochs) > 1 else {}
-    return RecordedFile(answers, system or header.eval.model, condition, tuple(notes), settings=settings)
+    settings |= {"epoch": epoch} if epoch and len(epochs) > 1 else {}
+    name = system or header.eval.model
+    return RecordedFile(answers, name, condition, tuple(notes), tuple(faults), settings=settings)
 
 
 @dataclass
@@ -121,12 +132,13 @@ class _Epoch:
 
 
 def _epoch_notes(epochs: Mapping[int, _Epoch], read: int) -> list[str]:
-    """How many epochs there are, which one is read, and what the others are."""
+    """How many epochs there are, what each has, and whether only one is read."""
     if len(epochs) < 2:
         return []
-    others = "; ".join(f"epoch {number}: {epochs[number]}" for number in sorted(epochs) if number != read)
-    here = epochs.get(read, _Epoch())
-    return [f"{len(epochs)} epochs: epoch {read} is read ({here}). Not read, --epoch N reads one of them: {others}"]
+    each = "; ".join(f"epoch {number}: {epochs[number]}" for number in sorted(epochs))
+    if read:
+        return [f"{len(epochs)} epochs: epoch {read} alone is read (--epoch). {each}"]
+    return [f"{len(epochs)} epochs, read as {len(epochs)} repetitions of each item. {each}"]
 
 
 def _check_size(file: Path) -> None:
@@ -159,7 +171,7 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
         cached_tokens=sum(token_count(one.input_tokens_cache_read) for one in used),
     )
     return RecordedAnswer(
-        f"sample {sample.id}",
+        f"sample {sample.id}" if sample.epoch == 1 else f"sample {sample.id}, epoch {sample.epoch}",
         str(key),
         text,
         status,
@@ -212,7 +224,8 @@ _REFUSALS = {"content_filter"}
 
 
 def write_inspect(source: ExportSource, out: Path) -> Written:
-    """Writes one run as a log, `.eval` or `.json` by the ending of `out`, with judges' scores under METRIC[SCORER].
+    """Writes one run as a log, `.eval` or `.json` by the ending of `out`, with judges' scores under METRIC[SCORER]. Each
+    repetition is an epoch.
 
     A failed answer is a sample with an error; a refusal, a context that was too long and a cut reply have their stop
     reason, a late answer its limit. Such samples have no score, so that Inspect counts them as unscored: its metrics are
@@ -223,7 +236,7 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
     if out.suffix not in {".eval", ".json"}:
         raise InputError(out, found=f"the ending {out.suffix!r}", expected=".eval or .json")
     model = model_of(run, source.origin)
-    samples = list(_samples(source, model))
+    samples, repetitions = list(_samples(source, model)), len(source.store.repetitions(run)) or 1
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, EvalStats
 
     begun = source.begun[run.system, run.condition]
@@ -232,7 +245,7 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
     own |= {"settings": public_settings(run.settings)}
     used = sum((sample.model_usage[model] for sample in samples if sample.model_usage), start=_usage(Usage()))
     log = EvalLog(
-        status="success" if len(samples) == len(source.items) else "cancelled",
+        status="success" if len(samples) == repetitions * len(source.items) else "cancelled",
         eval=EvalSpec(
             created=begun,
             task=f"{run.benchmark}_{run.condition}",
@@ -242,7 +255,7 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
                 name=source.card.title, samples=len(source.items), sample_ids=[item.id for item in source.items]
             ),
             model=model,
-            config=EvalConfig(epochs=1, fail_on_error=False),
+            config=EvalConfig(epochs=repetitions, fail_on_error=False),
             packages={"proctor-eval": __version__},
             metadata={_OUR: own},
         ),
@@ -270,13 +283,14 @@ def _score_name(metric: str, scorer: str) -> str:
 
 def _samples(source: ExportSource, model: str) -> Iterator[EvalSample]:
     run = source.one_run()
-    answers = source.store.answers(run)
-    scores: dict[str, dict[str, float]] = {}
-    for row in source.store.score_rows(run):
-        scores.setdefault(row.item_id, {})[_score_name(row.metric, row.scorer)] = row.value
-    for item in source.items:
-        if item.id in answers:
-            yield _sample(item, answers[item.id], scores.get(item.id, {}), model)
+    for repetition in source.store.repetitions(run):
+        answers = source.store.answers(run, repetition)
+        scores: dict[str, dict[str, float]] = {}
+        for row in source.store.score_rows(run, repetition=repetition):
+            scores.setdefault(row.item_id, {})[_score_name(row.metric, row.scorer)] = row.value
+        for item in source.items:
+            if item.id in answers:
+                yield _sample(item, answers[item.id], scores.get(item.id, {}), model)
 
 
 def _usage(use: Usage) -> Any:
@@ -327,7 +341,7 @@ def _sample(item: Item, answer: Answer, values: dict[str, float], model: str) ->
     scores = {name: Score(value=value, answer=answer.text[:200]) for name, value in values.items()}
     return EvalSample(
         id=item.id,
-        epoch=1,
+        epoch=answer.repetition + 1,
         input=item.question,
         choices=list(item.options) or None,
         target=references_of(item) or "",
@@ -365,4 +379,4 @@ def _results(source: ExportSource, samples: Sequence[EvalSample]) -> Any:
             )
         )
     completed = sum(sample.error is None for sample in samples)
-    return EvalResults(total_samples=len(source.items), completed_samples=completed, scores=found)
+    return EvalResults(total_samples=max(len(source.items), len(samples)), completed_samples=completed, scores=found)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,18 +44,20 @@ from proctor.runs import CODE
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
 _OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason", "proctor_parsed"}
 _NESTED = 3
+_REPETITIONS = "proctor_repetitions"
+"""The field with what Proctor keeps of each of several replies."""
 _EMPTY = "an empty reply, which lmms-eval also writes for a failed call"
 
 
-def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFile:
+def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 0) -> RecordedFile:
     """Reads one file of samples. `id_column` names the field with the item's id; the default in files that Proctor did
-    not write is `doc_id`, the number of the task's question. The options are those in `input`, else in `doc`. Of several
-    replies to a question the one with the number `epoch` is read.
+    not write is `doc_id`, the number of the task's question. The options are those in `input`, else in `doc`. Several
+    replies to a question are its repetitions; with `epoch` only the one with that number is read.
 
     lmms-eval writes an empty reply for a failed call, so it is `failed`; it records no reason why a reply ended. Raises `InputError` for invalid JSON Lines, and `UsageError` if no question has
     that many replies.
     """
-    answers: list[RecordedAnswer] = []
+    line_answers: list[tuple[str, str, list[str], dict[str, Any]]] = []
     faults: list[Finding] = []
     condition, counts = "", Counter[int]()
     for location, line in read_jsonl(file):
@@ -69,18 +73,29 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedF
             continue
         counts[len(replies)] += 1
         condition = str(line.get("proctor_condition", condition))
-        answers.append(_recorded(location, str(key), replies[epoch - 1] if len(replies) >= epoch else "", line))
+        line_answers.append((location, str(key), replies, line))
     most = max(counts, default=0)
     if epoch > max(most, 1):
         raise UsageError(f"--epoch {epoch} is not there: give 1 to {most}.")
     several, notes = sum(count for replies_of, count in counts.items() if replies_of > 1), []
     if several:
-        read = f"{count_of(several, 'sample')} with several replies (up to {most}): reply {epoch} is read"
-        notes = [f"{read}. Not read, --epoch N reads another one: {most - 1} more"]
+        read = f"reply {epoch} alone is read (--epoch)" if epoch else "each is a repetition"
+        notes = [f"{count_of(several, 'sample')} with several replies (up to {most}): {read}"]
+    answers: list[RecordedAnswer] = []
+    for location, key, replies, line in line_answers:
+        if epoch or most < 2:
+            number = max(epoch, 1)
+            answers.append(_recorded(location, key, replies[number - 1] if len(replies) >= number else "", line))
+            continue
+        for number, reply in enumerate(replies or [""]):
+            kept = as_list(line.get(_REPETITIONS))
+            own = as_object(kept[number]) if number < len(kept) else {}
+            answers.append(replace(_recorded(location, key, reply, line | own, of=len(replies)), repetition=number))
     return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
 
 
-def _recorded(location: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
+def _recorded(location: str, key: str, text: str, line: dict[str, Any], *, of: int = 1) -> RecordedAnswer:
+    """One of several (`of`) replies in a line. The line's scores are of all of them together."""
     empty = (Status.FAILED, _EMPTY) if not text.strip() else (Status.ANSWERED, "")
     status, reason = kept_status(line) or empty
     prompt = _first_text(line.get("input")) or _first_text(line.get("arguments"))
@@ -96,7 +111,9 @@ def _recorded(location: str, key: str, text: str, line: dict[str, Any]) -> Recor
         prompt=prompt,
         options=options_in_fields(as_object(line.get("doc"))),
         usage=_usage(line.get("token_counts")),
-        scores={name: value for name, value in scores.items() if value is not None and status is not Status.FAILED},
+        scores={
+            name: one for name, one in scores.items() if one is not None and status is not Status.FAILED and of == 1
+        },
         targets=tuple(str(one) for one in given_targets if isinstance(one, str | int | float)),
         parsed=kept_value(line.get("proctor_parsed")),
     )
@@ -147,22 +164,25 @@ def _system(file: Path) -> str:
 
 
 def write_lmms_eval(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with one run: samples, results, and the older log that lmms-eval's model `from_log` reads. Raises
+    """Writes a folder with one run: samples (with all repetitions as replies, and the scores of the first), results, and the older log that lmms-eval's model `from_log` reads. Raises
     `UsageError` unless one run is chosen, and `InputError` where `out` can't be written."""
     run = source.one_run()
-    answers, task = source.store.answers(run), task_name(run.benchmark, run.condition)
+    repetitions = [source.store.answers(run, number) for number in source.store.repetitions(run)] or [{}]
+    task = task_name(run.benchmark, run.condition)
     scores = source.code_scores(run)
     lines, logs, failed, other = [], [], 0, 0
     for index, item in enumerate(source.items):
-        answer = answers.get(item.id)
-        if answer is None:
+        given = [answers[item.id] for answers in repetitions if item.id in answers]
+        if not given:
             continue
-        failed += answer.status is Status.FAILED
-        kept = kept_fields(item, answer)
-        other += "proctor_parsed" in kept
-        sample = _sample(index, item, answer.text) | scores.get(item.id, {}) | kept
+        failed += sum(answer.status is Status.FAILED for answer in given)
+        each = [kept_fields(item, answer) for answer in given]
+        other += sum("proctor_parsed" in one for one in each)
+        kept = each[0] if len(repetitions) == 1 else {_REPETITIONS: each}
+        texts = [answer.text for answer in given]
+        sample = _sample(index, item, texts) | scores.get(item.id, {}) | kept
         lines.append(json_line(sample | {"proctor_condition": run.condition}))
-        logs.append({"doc_id": index, "resps": [[answer.text]]})
+        logs.append({"doc_id": index, "resps": [texts]})
     rows = [row for row in source.results if row.scorer == CODE]
     figures = {f"{row.metric},none": row.if_wrong if row.value is None else row.value for row in rows}
     results = {
@@ -196,13 +216,13 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     return Written(len(lines), "sample", tuple(dropped))
 
 
-def _sample(row: int, item: Item, text: str) -> dict[str, Any]:
+def _sample(row: int, item: Item, texts: Sequence[str]) -> dict[str, Any]:
     letters = option_letters(len(item.options))
     options = [f"{letter}. {option}" for letter, option in zip(letters, item.options, strict=True)]
     return {
         "doc_id": row,
         "target": next(iter(references_of(item)), ""),
-        "filtered_resps": [text],
+        "filtered_resps": [*texts],
         "doc_hash": sha256(item.model_dump_json().encode()).hexdigest(),
         "input": "\n".join((item.question, *options)),
         "proctor_item": item.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.interchange.export_source import file_hash
+from proctor.interchange.repetitions import missing_note, numbered, passed_off, suffixed
 from proctor.interchange.shown_options import option_order, reads_by_letter, shown_to_model, value_by_shown
 from proctor.metrics import AccuracyScorer
 from proctor.models import CUT_OFF, FINISH_REASON, End, Ending
@@ -28,7 +30,8 @@ class RecordedAnswer:
     the format has it, and `options` the options that the record states, in the order of their letters. `scores` are
     recorded scores by metric, `compared` those that are only compared with ours, and `targets` the record's own
     reference answers. `parsed` is the value in a record that Proctor wrote (of options that were shown in another
-    order, for example)."""
+    order, for example). `repetition` counts the system's answers to the item from 0; None: the file does not number
+    them."""
 
     location: str
     key: str
@@ -44,12 +47,14 @@ class RecordedAnswer:
     targets: tuple[str, ...] = ()
     parsed: JsonValue = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
+    repetition: int | None = None
 
 
 @dataclass(frozen=True)
 class RecordedFile:
     """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for
-    unreadable records. `own_order` means that Proctor wrote the letters, in the order of the item's options."""
+    unreadable records. `own_order` means that Proctor wrote the letters, in the order of the item's options; `in_ids` that the
+    number of a repetition stands in the id, as ID#NUMBER, since the format has no other field for it."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""
@@ -58,6 +63,7 @@ class RecordedFile:
     faults: tuple[core.Finding, ...] = ()
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
     own_order: bool = False
+    in_ids: bool = False
 
 
 def mapped(
@@ -69,44 +75,50 @@ def mapped(
     A letter means the option that was shown (see `shown_options`). `notes` list records without an item, which are left
     out, letters in a file that does not hold the options, and items on which the file's scores or reference answers
     differ from ours. Raises `InputError`, with all faults as its notes, for unreadable records, other options than the
-    item's, an item with two answers, and a file without any record of an item.
+    item's, an item with two answers of one repetition, or with answers to different prompts, repetitions under ids of
+    their own, and a file without any record of an item.
     """
     items = {item.id: item for item in benchmark.items}
+    found = _with_numbers_of_ids(found, items) if found.in_ids else found
     by_location = id_column == POSITION
     ordered = _order(benchmark, found.answers) if by_location else benchmark.items
     faults, unknown, repeated = list(found.faults), list[RecordedAnswer](), list[str]()
-    chosen: dict[str, RecordedAnswer] = {}
+    chosen: dict[_Key, RecordedAnswer] = {}
     for answer in found.answers:
         item = _at(ordered, answer.key) if by_location else items.get(answer.key)
         if item is None:
             unknown.append(answer)
         elif (wrong := _mismatch(answer, item, benchmark, by_location=by_location, own=found.own_order)) is not None:
             faults.append(wrong)
-        elif (before := chosen.get(item.id)) is not None:
+        elif (before := chosen.get(key := (item.id, answer.repetition or 0))) is not None:
             repeated.append(item.id)
             if (before.text, before.status) != (answer.text, answer.status):
-                faults.append(
-                    _fault("two answers", answer.location, f"another answer to {item.id}", f"one ({before.location})")
-                )
+                faults.append(_second_answer(answer, item, before))
         else:
             shown = shown_to_model(item, answer.options, answer.prompt)
-            chosen[item.id] = replace(answer, options=shown)
-            faults += _other_options(item, chosen[item.id])
+            chosen[key] = replace(answer, options=shown)
+            faults += _other_options(item, chosen[key])
+    faults += _other_prompts(chosen)
+    if not by_location and (wrong := passed_off([(one.location, one.key) for one in unknown], items)) is not None:
+        faults.append(wrong)
     if faults:
         raise _refused(file, faults)
     if not chosen:
         raise core.InputError(
             file, unknown[0].location if unknown else "", found=_found(unknown), expected=_expected(ordered, benchmark)
         )
-    answers = tuple(_answer(items[name], one) for name, one in chosen.items())
+    answers = tuple(_answer(items[name], one) for (name, _), one in chosen.items())
+    repetitions: dict[str, set[int]] = {}
+    for name, number in chosen:
+        repetitions.setdefault(name, set()).add(number)
     notes = [*found.notes, *_left_out(unknown, benchmark.items), *_counted(chosen, benchmark)]
     notes += [] if found.own_order else _unknown_order(chosen, benchmark)
-    notes += _compared(chosen, items, answers)
+    notes += [*missing_note(repetitions), *_compared(chosen, items, answers)]
     return core.RecordedAnswers(
         answers,
         scores=tuple(
-            core.Score(item_id=name, metric=metric, value=value, scorer=form)
-            for name, one in chosen.items()
+            core.Score(item_id=name, repetition=number, metric=metric, value=value, scorer=form)
+            for (name, number), one in chosen.items()
             if one.status is not core.Status.FAILED
             for metric, value in one.scores.items()
         ),
@@ -117,6 +129,55 @@ def mapped(
         unknown=tuple(answer.key for answer in unknown),
         repeated=tuple(dict.fromkeys(repeated)),
     )
+
+
+_Key = tuple[str, int]
+"""An item's id, and the repetition."""
+
+
+def _second_answer(answer: RecordedAnswer, item: core.Item, before: RecordedAnswer) -> core.Finding:
+    """The fault of a second answer to an item, of the same repetition or without any."""
+    again = "" if answer.repetition is None else " in the same repetition"
+    advice = f"one ({before.location})"
+    if answer.repetition is None:
+        advice += ", or a column 'repetition' that numbers a system's answers to an item"
+    return _fault("two answers", answer.location, f"another answer to {item.id}{again}", advice)
+
+
+def _other_prompts(chosen: Mapping[_Key, RecordedAnswer]) -> list[core.Finding]:
+    """The faults of answers to one item that were given to different prompts; the order of words does not count, since
+    options may be shuffled."""
+    first: dict[str, RecordedAnswer] = {}
+    faults = []
+    for (name, _), answer in chosen.items():
+        before = first.setdefault(name, answer)
+        if answer.prompt and before.prompt and _words_of(answer.prompt) != _words_of(before.prompt):
+            found = f"another prompt for {name}: {answer.prompt[:_SHOWN]!r}"
+            faults.append(_fault("another prompt", answer.location, found, f"the one of {before.location}"))
+    return faults
+
+
+def _words_of(prompt: str) -> list[str]:
+    return sorted(re.findall(r"\w+", prompt.casefold()))
+
+
+def _with_numbers_of_ids(found: RecordedFile, items: Mapping[str, core.Item]) -> RecordedFile:
+    """The records with their repetition, where an id is one of an item with `#` and a number behind it."""
+    split = {
+        row: own
+        for row, answer in enumerate(found.answers)
+        if "#" in answer.key and (own := suffixed(answer.key, items))
+    }
+    cells = [(found.answers[row].location, number) for row, (_, number) in split.items()]
+    numbers, faults = numbered(cells, column="custom_id")
+    if faults:
+        return replace(found, faults=(*found.faults, *faults))
+    own = {row: (key, number) for (row, (key, _)), number in zip(split.items(), numbers, strict=True)}
+    answers = [
+        replace(one, key=own[row][0], repetition=own[row][1]) if row in own else one
+        for row, one in enumerate(found.answers)
+    ]
+    return replace(found, answers=answers)
 
 
 def read_reply(item: core.Item, text: str) -> core.Answer:
@@ -196,6 +257,7 @@ def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     timing = None if answer.model_s is None else core.Timing(model_s=answer.model_s)
     plain = core.Answer(
         item_id=item.id,
+        repetition=answer.repetition or 0,
         text=answer.text,
         status=answer.status,
         reason=answer.reason,
@@ -223,15 +285,15 @@ def _value(
     return value_by_shown(item, text, shown, read) if shown else read(text, item.options)
 
 
-def _unknown_order(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
+def _unknown_order(chosen: Mapping[_Key, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
     """A note on letters whose options the file does not hold."""
+    items = {item.id: item for item in benchmark.items}
     count = sum(
         record.status is core.Status.ANSWERED
         and record.parsed is None
         and not record.options
-        and reads_by_letter(item, record.text)
-        for item in benchmark.items
-        if (record := chosen.get(item.id)) is not None
+        and reads_by_letter(items[name], record.text)
+        for (name, _), record in chosen.items()
     )
     if not count:
         return []
@@ -248,27 +310,27 @@ _RIGHT_OR_WRONG = {0.0, 1.0}
 
 
 def _compared(
-    chosen: Mapping[str, RecordedAnswer], items: Mapping[str, core.Item], answers: Sequence[core.Answer]
+    chosen: Mapping[_Key, RecordedAnswer], items: Mapping[str, core.Item], answers: Sequence[core.Answer]
 ) -> list[str]:
-    """On how many items the file's own scores, of right and wrong, and its reference answers differ from ours."""
+    """On how many items (with repetitions: answers) the file's own scores, of right and wrong, and its reference answers differ from ours."""
     scorer = AccuracyScorer()
     ours = {
-        answer.item_id: scorer.compute(items[answer.item_id], answer).value
+        (answer.item_id, answer.repetition): scorer.compute(items[answer.item_id], answer).value
         for answer in answers
         if answer.status is core.Status.ANSWERED and scorer.applies(items[answer.item_id])
     }
-    theirs: dict[str, dict[str, float]] = {}
-    for name in ours:
-        for metric, value in {**chosen[name].scores, **chosen[name].compared}.items():
-            theirs.setdefault(metric, {})[name] = value
+    theirs: dict[str, dict[_Key, float]] = {}
+    for key in ours:
+        for metric, value in {**chosen[key].scores, **chosen[key].compared}.items():
+            theirs.setdefault(metric, {})[key] = value
     lines = []
     for metric, values in theirs.items():
         if set(values.values()) <= _RIGHT_OR_WRONG:
-            other = [name for name, value in values.items() if value != ours[name]]
+            other = [key[0] for key, value in values.items() if value != ours[key]]
             lines.append(_difference(f"the file's own score ({metric})", other, len(values)))
-    keys = {name: _same_key(items[name], chosen[name]) for name in ours}
-    known = [name for name, same in keys.items() if same is not None]
-    other = [name for name in known if not keys[name]]
+    keys = {key: _same_key(items[key[0]], chosen[key]) for key in ours}
+    known = [key for key, same in keys.items() if same is not None]
+    other = [key[0] for key in known if not keys[key]]
     return [*lines[:_SOME], *([_difference("the file's own reference answer", other, len(known))] if other else [])]
 
 
@@ -340,7 +402,7 @@ def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> 
     return [f"{core.count_of(len(unknown), 'record')} left out, since no question has the id: {some}{more}."]
 
 
-def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
+def _counted(chosen: Mapping[_Key, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
     """The number of answers in each other status, with the first reason, and of items without an answer."""
     lines = []
     counts = Counter(recorded_answer.status for recorded_answer in chosen.values())
@@ -352,7 +414,8 @@ def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) ->
             lines.append(f"{count} {status.value}, for example: {reason[:200]}")
     cut = sum(one.extra.get("cut_off") is True for one in chosen.values() if one.status is core.Status.ANSWERED)
     lines += [f"{core.count_of(cut, 'answer')} cut off by the model's token limit"] if cut else []
-    missing = len(benchmark.counted()) - sum(item.id in chosen for item in benchmark.counted())
+    there = {name for name, _ in chosen}
+    missing = sum(item.id not in there for item in benchmark.counted())
     return [*lines, *([f"{core.count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]
 
 

@@ -24,6 +24,7 @@ from proctor.core import (
     Usage,
     content_hash,
     count_of,
+    current_repetition,
 )
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_NOTE, FENCE_OPEN, INJECTION_FLAG, fenced, has_injection
 from proctor.models import RejectionWatch, load_prompt
@@ -82,7 +83,9 @@ class CachedModel:
     """Asks `client` for replies of a given form and stores each in `judgements`, under the name `judge`.
 
     The key of a judgement is the hash of the model, its server or weights, its settings, and `content` (the judge's
-    kind, the hash of its prompt, and everything that the prompt was filled with). Tasks that ask for the same content
+    kind, the hash of its prompt, and everything that the prompt was filled with); and of the repetition, where the judge
+    is asked again for the same (`core.current_repetition`). So an answer that a system gave twice is judged once in each
+    repetition of the judge. Tasks that ask for the same content
     at the same time share one call, also through several `CachedModel`s of one cache; an error is not shared: the next
     task asks again. After `give_up_after` failures in a row the model is not asked again, so that a
     panel does not wait through every retry of one judge that is down. A server that rejects the first few items alike and
@@ -218,7 +221,8 @@ class CachedModel:
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
         asked = {name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None}
-        return content_hash({"model": self._client.name, **asked, **content})
+        again: dict[str, JsonValue] = {"repetition": number} if (number := current_repetition().number) else {}
+        return content_hash({"model": self._client.name, **asked, **content, **again})
 
 
 Prompts = Mapping[str, "Prompt"]

@@ -324,6 +324,12 @@ class ModelClient:
             settings["seed"] = repetition.seed(known if isinstance(known, int) else self.spec.seed)
         return settings  # type: ignore[return-value]
 
+    @property
+    def temperature(self) -> float | None:
+        """The temperature at which tokens are drawn; None where nobody said, and a provider's default holds."""
+        given = self.spec.settings.get("temperature", 0.0 if self.spec.is_local else None)
+        return float(given) if isinstance(given, int | float) else None
+
     @cached_property
     def takes_seed(self) -> bool:
         """Whether its protocol has a seed: each repetition of a question is sent its own; the server may still ignore

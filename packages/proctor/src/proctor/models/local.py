@@ -240,8 +240,10 @@ class LocalModel(Model):
 
 
 def _kind(query: Query) -> object:
-    """Questions with equal numbers of pictures, and clips of equal length, can share a batch in every processor."""
-    return len(query.pictures), *(len(clip.jpegs) for clip in query.clips), query.form
+    """Questions with equal numbers of pictures, and clips of equal length, can share a batch in every processor; if
+    tokens are drawn, of one seed."""
+    seed = query.choices.seed if query.choices.temperature > 0 else 0
+    return seed, len(query.pictures), *(len(clip.jpegs) for clip in query.clips), query.form
 
 
 def _form(parameters: ModelRequestParameters) -> FixedForm | None:

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 
 def estimate_table(benchmark: str, found: Sequence[RunEstimate]) -> Table:
-    """What would be asked, and its cost."""
-    heads = ("System", "Condition", ">Already", ">To ask", ">Pictures", ">Input tokens", ">Input cost")
+    """What would be asked, and its cost; with repetitions also their number, which all counts include."""
+    several = any(one.repetitions > 1 for one in found)
+    heads = ("System", "Condition", *([">Repetitions"] if several else []))
+    heads += (">Already", ">To ask", ">Pictures", ">Input tokens", ">Input cost")
     rows = [
         (
             one.system,
             one.condition,
+            *([one.repetitions] if several else []),
             one.already,
             one.items,
             one.pictures,

@@ -30,13 +30,26 @@ from proctor.core import (
     whole_file,
 )
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
-from proctor.results.arrays import ItemTable, Series, load_items, load_series
+from proctor.results.arrays import ItemTable, Series, load_items, load_repetitions
 from proctor.results.judgements import judgements_of
 from proctor.runs import BASELINES, CODE, ORACLE, UNSUPPORTED, BenchmarkCard, Ruling, Run, Store, chosen_runs, schema
 
 ExportFormat = Literal["jsonl", "csv", "parquet", "xlsx"]
 
-COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra")
+COLUMNS = (
+    "item",
+    "group",
+    "system",
+    "condition",
+    "status",
+    "metric",
+    "value",
+    "text",
+    "parsed",
+    "latency_s",
+    "extra",
+    "repetition",
+)
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
 
@@ -61,7 +74,7 @@ def export(
     card = store.card(benchmark)
     chosen = chosen_runs(store, benchmark, systems, conditions)
     facets, rows = export_rows(store, benchmark, card, all_items=all_items, runs=chosen)
-    return write_rows(out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s"})
+    return write_rows(out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s", "repetition"})
 
 
 def write_rows(
@@ -97,18 +110,18 @@ def _rows(
     scorable: dict[tuple[str, str], NDArray[np.bool_]] = {}
     unscored = [Series(metric.name, "", np.full(len(table.ids), np.nan)) for metric in _first(card)]
     for run in runs:
-        answers = store.answers(run)
-        series = load_series(store, run, table)
-        for one in (*series, *unscored):
-            scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
-        for position, name in enumerate(table.ids):
-            if name not in answers:
-                continue
-            tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
-            own = [one for one in series if scorable[one.metric, one.scorer][position]]
-            scoring = (one for one in unscored if scorable[one.metric, one.scorer][position])
-            for one in own or [next(scoring, unscored[0])]:
-                yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
+        for number, repetition in enumerate(load_repetitions(store, run, table)):
+            answers, series = store.answers(run, number), repetition.series
+            for one in (*series, *unscored):
+                scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
+            for position, name in enumerate(table.ids):
+                if name not in answers:
+                    continue
+                tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
+                own = [one for one in series if scorable[one.metric, one.scorer][position]]
+                scoring = (one for one in unscored if scorable[one.metric, one.scorer][position])
+                for one in own or [next(scoring, unscored[0])]:
+                    yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
 
 
 def _first(card: BenchmarkCard) -> list[Metric]:
@@ -131,6 +144,7 @@ def _row(run: Run, item: Item, answer: Answer, series: Series, row: int) -> dict
         "parsed": json.dumps(answer.parsed, ensure_ascii=False) if answer.status is Status.ANSWERED else None,
         "latency_s": answer.timing.model_s if answer.timing else None,
         "extra": json.dumps(answer.extra, ensure_ascii=False) if answer.extra else None,
+        "repetition": answer.repetition,
     }
 
 

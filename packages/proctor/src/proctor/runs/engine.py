@@ -173,7 +173,8 @@ async def ask_all(
     on_change: Callable[[Tally], None] = lambda _: None,
     claims: ItemClaims | None = None,
 ) -> Tally:
-    """Puts all items of all jobs to their systems and returns the tally.
+    """Puts all items of all jobs to their systems and returns the tally: repetition by repetition, so that a run that is
+    stopped has whole ones.
 
     With `claims` other workers may work on the same jobs: each item goes to one worker, and what a worker leaves behind
     goes to another. The tally then counts this worker's items.
@@ -188,6 +189,7 @@ async def ask_all(
     """
     tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
+    jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
         with Journal(store, limits.concurrency, lease.kept) as journal:
             worker = _Worker(store, journal, limits, tally, stop, on_change, lease)
@@ -207,8 +209,9 @@ async def ask_all(
                 heartbeat.cancel()
         if journal.fault is not None:
             raise journal.fault
-        for run, items in worker.undecided() if lease.lost is None else ():
-            await asyncio.to_thread(outlasting, partial(reopen_errors, store, run, items, lease.check))
+        for run, repetition, items in worker.undecided() if lease.lost is None else ():
+            reopen = partial(reopen_errors, store, run, items, lease.check, repetition=repetition)
+            await asyncio.to_thread(outlasting, reopen)
     if worker.fatal is not None:
         raise worker.fatal
     return tally
@@ -250,8 +253,9 @@ class _Worker:
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
     watches: dict[int, RejectionWatch] = field(default_factory=dict)
-    errors: dict[int, tuple[Run, list[str]]] = field(default_factory=dict)
-    """The items that a server rejected before any answer, by run: the system's errors, unless it rejects every item."""
+    errors: dict[tuple[int, int], tuple[Run, list[str]]] = field(default_factory=dict)
+    """The items that a server rejected before any answer, by run and repetition: the system's errors, unless it rejects
+    every item."""
     served: dict[int, set[str]] = field(default_factory=dict)
 
     async def work(self, waiting: _Waiting) -> None:
@@ -332,14 +336,15 @@ class _Worker:
         else:
             watch.rejected(item.id, item.group, kind=kind, reason=answer.reason)
             if answer.status is core.Status.ERROR and not watch.over:
-                self.errors.setdefault(job.run.id, (job.run, []))[1].append(item.id)
+                self.errors.setdefault((job.run.id, job.repetition), (job.run, []))[1].append(item.id)
         if watch.fault is not None:
             self.end(watch.fault)
 
-    def undecided(self) -> list[tuple[Run, list[str]]]:
-        """The errors of runs whose server rejected every item."""
+    def undecided(self) -> list[tuple[Run, int, list[str]]]:
+        """The errors of runs whose server rejected every item, by repetition."""
+        faulty = {run for run, watch in self.watches.items() if watch.fault is not None}
         return [
-            self.errors[run] for run, watch in self.watches.items() if watch.fault is not None and run in self.errors
+            (run, repetition, items) for (number, repetition), (run, items) in self.errors.items() if number in faulty
         ]
 
     async def _is_one_model(self, run: Run, answer: core.Answer) -> bool:

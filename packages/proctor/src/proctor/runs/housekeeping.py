@@ -60,19 +60,22 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
     ids = [run.id for run in runs]
     with store.writing() as connection:
         claim(connection, ids, store.shown)
-        connection.execute(delete(schema.scores).where(schema.scores.c.run.in_(ids)))
+        for table in (schema.scores, schema.judge_scores):
+            connection.execute(delete(table).where(table.c.run.in_(ids)))
         gone = connection.execute(delete(schema.answers).where(schema.answers.c.run.in_(ids)))
         connection.execute(delete(schema.orders).where(schema.orders.c.run.in_(ids)))
         connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(ids)))
     return gone.rowcount
 
 
-def rejected_items(store: Store, run: Run) -> set[str]:
-    """The items with a failed answer that the server would reject again, if it has answered others of the run."""
+def rejected_items(store: Store, run: Run, repetition: int = 0) -> set[str]:
+    """The items whose answer of a repetition failed and that the server would reject again, if it has answered others of
+    the run."""
     table, items = schema.answers, schema.items
     own, failed = table.c.run == run.id, table.c.status == Status.FAILED.value
     answered = select(table.c.item).where(own, table.c.status == Status.ANSWERED.value).limit(1)
-    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(own, failed)
+    mine = schema.repetition_of(table, run.id, repetition)
+    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(mine, failed)
     with store.reading() as connection:
         if connection.execute(answered).first() is None:
             return set()
@@ -80,19 +83,26 @@ def rejected_items(store: Store, run: Run) -> set[str]:
 
 
 def reopen_errors(
-    store: Store, run: Run, items: Sequence[str], check: Callable[[Connection], None] = lambda _: None
+    store: Store,
+    run: Run,
+    items: Sequence[str],
+    check: Callable[[Connection], None] = lambda _: None,
+    *,
+    repetition: int | None = None,
 ) -> None:
-    """Turns a run's errors on these items into failed answers without scores, so that the next run asks them again.
+    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the next run asks them again.
     `check` raises in the same transaction where the caller may no longer write."""
-    ids, table, scores = store.item_numbers(run.benchmark), schema.answers, schema.scores
+    ids, table = store.item_numbers(run.benchmark), schema.answers
     with store.writing() as connection:
         check(connection)
         for part in in_parts(sorted(ids[item] for item in items)):
             own = (table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value)
+            own = own if repetition is None else (*own, table.c.repetition == repetition)
             reopened = update(table).where(*own).values(status=Status.FAILED.value)
             keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
-            scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)
-            connection.execute(delete(scores).where(scores.c.run == run.id, scored))
+            for scores in (schema.scores, schema.judge_scores):
+                scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)
+                connection.execute(delete(scores).where(scores.c.run == run.id, scored))
 
 
 def delete_benchmark(store: Store, benchmark: str) -> int:
@@ -232,6 +242,7 @@ _TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = 
     ("runs", ("system", "condition"), _run),
     ("answers", ("run", "item", "repetition"), lambda row: answer_from_row(str(row["item"]), row)),
     ("scores", ("run", "metric", "scorer", "item", "repetition"), _score),
+    ("judge_scores", ("run", "metric", "scorer", "item", "repetition", "judge_repetition"), _score),
     ("judgements", ("key",), _judgement),
 )
 
@@ -304,6 +315,8 @@ def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
     with store.writing() as connection:
         claim(connection, ids, store.shown)
         count = connection.execute(delete(table).where(table.c.run.in_(ids), table.c.scorer == scorer)).rowcount
+        single = schema.judge_scores
+        connection.execute(delete(single).where(single.c.run.in_(ids), single.c.scorer == scorer))
     declared = store.card(benchmark).gives
     others = [*store.scorers(benchmark).values(), *(names for name, names in declared.items() if name != scorer)]
     gone = gone.union(declared.get(scorer, ())).difference(*others)
@@ -344,7 +357,8 @@ def revise_benchmark(store: Store, benchmark: Benchmark) -> int:
         for number, item in changed.items():
             values = {"body": item.model_dump_json(), "tags": tags_text(item)}
             connection.execute(update(table).where(table.c.id == number).values(values))
-            connection.execute(delete(schema.scores).where(schema.scores.c.item == number))
+            for scores in (schema.scores, schema.judge_scores):
+                connection.execute(delete(scores).where(scores.c.item == number))
             connection.execute(delete(schema.flags).where(schema.flags.c.item == number))
         now = {"fingerprint": benchmark.fingerprint}
         connection.execute(update(schema.benchmarks).where(schema.benchmarks.c.id == row["id"]).values(now))

@@ -6,7 +6,7 @@ Rows are compared by their content, not by origin, time or cost. No media are ne
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -256,6 +256,15 @@ class _Side:
             rows = score_rows(self.connection, run)
             return {(_answer_key(names, row), row["metric"], row["scorer"]): dict(row) for row in rows}
 
+    def single_scores(self, benchmark: str, run: int) -> list[tuple[ScoreKey, Row]]:
+        """The rows behind the means over a judge's repetitions, each with the key of its mean."""
+        table = schema.judge_scores
+        query = select(table).where(table.c.run == run).execution_options(yield_per=1000)
+        with self._decoding():
+            names = item_names(self.connection, benchmark)
+            rows = self.connection.execute(query).mappings()
+            return [((_answer_key(names, row), row["metric"], row["scorer"]), dict(row)) for row in rows]
+
 
 @dataclass
 class _Merge:
@@ -390,7 +399,24 @@ class _RunMerge:
             if _fits(scores, f"{_shown_key(answer)}: another {metric} by {scorer}", kept.get(key), found):
                 new += [row | {"run": self.number, "item": numbers[answer[0]]} for row in found.values()]
         insert_rows(self.into.connection, schema.scores, new)
+        self._single_scores(offered, kept, numbers)
         return [result, scores]
+
+    def _single_scores(
+        self, offered: Collection[ScoreKey], kept: Collection[ScoreKey], numbers: Mapping[str, int]
+    ) -> None:
+        """Adds what is behind the means that were taken: those that the target had keep their own."""
+        benchmark, table, added = self.name[0], schema.judge_scores, dict[Any, Row]()
+        now = self.into.scores(benchmark, self.number)
+        for source, run in self.parts:
+            given = source.scores(benchmark, run)
+            for key, row in source.single_scores(benchmark, run):
+                taken = key in offered and key not in kept and key in now
+                if taken and score_digest(key[0], now[key]) == score_digest(key[0], given[key]):
+                    added.setdefault(
+                        (key, row["judge_repetition"]), row | {"run": self.number, "item": numbers[key[0][0]]}
+                    )
+        insert_rows(self.into.connection, table, list(added.values()))
 
     def _answers(
         self, parts: Sequence[Mapping[AnswerKey, Row]], numbers: Mapping[str, int]

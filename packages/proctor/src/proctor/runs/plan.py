@@ -36,7 +36,7 @@ from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
-from proctor.runs.run_identity import CODE_HASHES, UNSUPPORTED, changed_settings, same_run, scorer_settings
+from proctor.runs.run_identity import CODE_HASHES, REPEATS, UNSUPPORTED, changed_settings, same_run, scorer_settings
 from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
@@ -210,6 +210,7 @@ class _Asking:
         """The settings of a system's run."""
         options = self.options
         more: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
+        more |= {REPEATS: options.repeats} if options.repeats > 1 else {}
         if never := unsupported_items(system, self.benchmark.items):
             more[UNSUPPORTED] = never
         return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | more
@@ -232,11 +233,17 @@ class _Asking:
             view,
             self.scorers,
             skip_broken=skip,
-            settled=len(known),
+            settled=len(known) + (0 if repetition else self._beyond(run)),
             paid=self.store.paid_in_vain(run, repetition),
-            rejected=rejected_items(self.store, run),
+            rejected=rejected_items(self.store, run, repetition),
             repetition=repetition,
         )
+
+    def _beyond(self, run: Run) -> int:
+        """The number of answers of later repetitions than were asked for: with these the answers of all jobs add up to those
+        of the run."""
+        counts = self.store.settled_repetitions(run)
+        return sum(count for number, count in counts.items() if number >= self.options.repeats)
 
 
 def _check_sound(
@@ -398,6 +405,7 @@ class RunEstimate:
     pictures: int
     tokens: int
     input_usd: float | None = None
+    repetitions: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -429,7 +437,8 @@ def estimate_runs(
             for repetition in range(options.repeats):
                 done = store.settled(run, repetition) if store is not None and run is not None else set()
                 left += [item for item in mine if item.id not in done]
-            estimate = RunEstimate(system.name, condition, options.repeats * len(mine) - len(left), len(left), 0, 0)
+            there, repeats = options.repeats * len(mine) - len(left), options.repeats
+            estimate = RunEstimate(system.name, condition, there, len(left), 0, 0, repetitions=repeats)
             if "model" in system.settings:
                 estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
             found.append(estimate)
@@ -513,7 +522,7 @@ async def add_baselines(
     for name in BASELINES:
         system = build_system(name, seed=seed)
         settings = asking.settings(system, _CONDITION)
-        mine = asking.supported(system) if known.get(name, settings) == settings else []
+        mine = asking.supported(system) if same_run(known.get(name, settings), settings) else []
         if not mine:
             continue
         job = asking.job(system, _CONDITION, mine)

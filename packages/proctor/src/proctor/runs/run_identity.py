@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -27,9 +27,24 @@ UNSUPPORTED = "unsupported"
 """The setting with the questions that a system does not support: whole answer `formats`, and single `items`."""
 
 
+REPEATS = "repeats"
+"""The setting with the number of repetitions that were asked for, if there are several. It says nothing of what the run is:
+more can be asked for later."""
+
+
+def repeats_of(settings: Mapping[str, Any]) -> int:
+    """How many answers to each item were asked for.
+
+    >>> repeats_of({}), repeats_of({"repeats": 5})
+    (1, 5)
+    """
+    count = settings.get(REPEATS, 1)
+    return count if isinstance(count, int) else 1
+
+
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Whether two settings are equal except for addresses of servers, the names of models that answered, the name of the
-    file of recorded answers, and the list of unsupported questions.
+    file of recorded answers, the number of repetitions, and the list of unsupported questions.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
@@ -40,8 +55,8 @@ def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The new settings; with all addresses that the run has used, in order, if there are several, and with the models that
-    have answered.
+    """The new settings; with all addresses that the run has used, in order, if there are several, with the models that
+    have answered, and with the larger number of repetitions.
 
     >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
     {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
@@ -49,9 +64,10 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     known = list(dict.fromkeys([*servers_of(old), *servers_of(new)]))
     plain = {name: value for name, value in new.items() if name != _SERVERS}
     served = list(dict.fromkeys([*served_by(old), *served_by(new)]))
-    return (
-        plain | ({SERVED: served} if served else {}) | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
-    )
+    more: dict[str, Any] = {SERVED: served} if served else {}
+    more |= {_SERVERS: known} if len(known) > len(servers_of(new)) else {}
+    repeats = max(repeats_of(old), repeats_of(new))
+    return plain | more | ({REPEATS: repeats} if repeats > 1 else {})
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
@@ -79,7 +95,9 @@ def _identity(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     if isinstance(system, dict) and isinstance(theirs, dict) and "orders" in theirs:
         plain["system"] = {"orders": "text", **system}
     known, others = plain.get(CODE_HASHES) or {}, other.get(CODE_HASHES) or {}
-    kept = {name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES, UNSUPPORTED}}
+    kept = {
+        name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES, UNSUPPORTED, REPEATS}
+    }
     return kept | {CODE_HASHES: {name: one for name, one in known.items() if name in others}}
 
 
@@ -130,9 +148,11 @@ def refuse_other_metrics(store: Store, benchmark: str, metrics: Sequence[Metric]
             raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
 
 
-def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None) -> None:
+def declare_scorer(
+    store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None, *, repeats: int = 1
+) -> None:
     """Records a scorer's settings before it scores, and declares its metrics; a `scheme` becomes the benchmark's rating
-    scheme.
+    scheme. The largest number of its `repeats` is recorded, too, and changes nothing of what it is.
 
     Raises `InputError`, and changes nothing, if the store has scores under the same name with other settings (addresses
     of servers aside), and as `refuse_other_metrics`. Imported scores under the name, which have no
@@ -154,6 +174,8 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
 
     def declared(card: BenchmarkCard) -> BenchmarkCard:
         gives = {scorer.name: tuple(metric.name for metric in scorer.metrics)}
+        most = max(repeats, repeats_of(card.scorers.get(scorer.name, {})))
+        now.update({REPEATS: most} if most > 1 else {})
         update: dict[str, Any] = {"scorers": card.scorers | {scorer.name: now}, "gives": card.gives | gives}
         return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
 

@@ -2,7 +2,8 @@
 
 A change to the tables raises VERSION; stores of any other version are refused (`StoredTables`). An answer's key is
 (run, item, repetition), and its scores, claims and content carry the same key: several answers of a system to one item
-differ in the repetition alone, which counts from 0.
+differ in the repetition alone, which counts from 0. Where a judge was asked several times for each answer, a score is the
+mean of its single ones, which are in `judge_scores` (`runs.judge_repetitions`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from proctor import core
 from proctor.runs.bulk_sql import in_parts, insert_rows
 from proctor.runs.tables import STORE_KEY, StoredTables, id_column, time_column
 
-VERSION = 3
+VERSION = 4
 
 REJECTED = "rejected"
 """The key of an answer's `extra` for a rejection that a retry can't mend: the kind of `ProctorError.rejected`."""
@@ -120,6 +121,21 @@ scores = sa.Table(
     sqlite_with_rowid=False,
 )
 
+judge_scores = sa.Table(
+    "judge_scores",  # the single scores behind those that are a mean over a judge's repetitions
+    metadata,
+    sa.Column("run", sa.ForeignKey("runs.id"), primary_key=True),
+    sa.Column("metric", sa.String(120), primary_key=True),
+    sa.Column("scorer", sa.String(200), primary_key=True),
+    sa.Column("item", sa.ForeignKey("items.id"), primary_key=True),
+    sa.Column("repetition", sa.Integer, primary_key=True),
+    sa.Column("judge_repetition", sa.Integer, primary_key=True),
+    sa.Column("value", sa.Float, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("judgement_key", sa.String(64), nullable=False),
+    sqlite_with_rowid=False,
+)
+
 judgements = sa.Table(
     "judgements",
     metadata,
@@ -166,7 +182,7 @@ STORE = StoredTables(
 
 
 def repetition_of(table: sa.Table, run_id: int, repetition: int = 0) -> sa.ColumnElement[bool]:
-    """The condition of a run's rows of `answers` or `scores` that belong to one repetition: at most one answer per item."""
+    """The condition of a run's rows of `answers`, `scores` or `judge_scores` that belong to one repetition: at most one answer per item."""
     return (table.c.run == run_id) & (table.c.repetition == repetition)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from proctor import core, judges
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError
 from proctor.runs.engine import scores_of
-from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
+from proctor.runs.run_identity import REPEATS, refuse_other_metrics, repeats_of, same_run, scorer_settings
 from proctor.runs.store import Run, Store
+
+if TYPE_CHECKING:
+    from proctor.runs.judge_repetitions import JudgedScore
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, *, all_items: bool = False) -> int:
@@ -34,14 +37,6 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
     return scored
 
 
-def of_repetition(answer: core.Answer, scores: Sequence[core.Score]) -> list[core.Score]:
-    """The scores as those of an answer: with its repetition."""
-    number = answer.repetition
-    return [
-        score if score.repetition == number else score.model_copy(update={"repetition": number}) for score in scores
-    ]
-
-
 async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Scorer]) -> list[str]:
     """Scores all stored answers again by those scorers from outside Proctor whose code has changed since they scored
     them, so that no table mixes two versions; returns notes that say so. Records the code of all of them."""
@@ -55,6 +50,14 @@ async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Sco
     if any(before.get(name) != settings for name, settings in now.items()):
         store.change_card(benchmark, lambda card: card.model_copy(update={"scorers": card.scorers | now}))
     return notes
+
+
+def of_repetition(answer: core.Answer, scores: Sequence[core.Score]) -> list[core.Score]:
+    """The scores as those of an answer: with its repetition."""
+    number = answer.repetition
+    return [
+        score if score.repetition == number else score.model_copy(update={"repetition": number}) for score in scores
+    ]
 
 
 _WRITE_EVERY = 64
@@ -112,7 +115,7 @@ class PaidJudgements:
 
 @dataclass
 class JudgeTally:
-    """Progress: of `total` answers, `scored` ones have a score; on `unresolved` ones a panel found no majority; `unscored`
+    """Progress: of `total` answers (with repetitions of the judge: judgements), `scored` ones have a score; on `unresolved` ones a panel found no majority; `unscored`
     ones got no verdict, and are stored as unresolved. `awaiting` ones of the first two lack a judge's vote, and another
     pass asks for it."""
 
@@ -153,9 +156,13 @@ async def judge_all(
     all_items: bool = False,
     stop: asyncio.Event | None = None,
     on_change: Callable[[JudgeTally], None] = lambda _: None,
+    repeats: int = 1,
 ) -> JudgeTally:
     """Judges every answer that the judge applies to and has not scored, of items that count (or of all), without failed
-    answers; and unresolved answers that another pass may settle.
+    answers; and unresolved answers that another pass may settle. Answers of all repetitions are judged.
+
+    With `repeats` each answer is judged that often, and its score is the mean (`judge_repetitions`): all answers once
+    before any twice. More can be asked for later, and fewer change nothing.
 
     An answer without a verdict (a refusal, a malformed reply or none) is stored as unresolved, so that it is listed and
     judged again and stays in the denominators. Answers beyond the limits are left for the next call. Raises all other
@@ -163,31 +170,97 @@ async def judge_all(
     """
     tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
-    open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
-    work = []
-    for run in runs:
-        scored = _scored(store, run, scorer.name) - open_before[run.id]
-        own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
-        work += [(run, *pair) for pair in own if _key(pair[1]) not in scored and scorer.applies(pair[0])]
-    if isinstance(scorer, SeesAnswers) and work:
-        await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
-    tally.total = len(work)
-    work = work[: limits.most]
-    done: list[tuple[Run, core.Score]] = []
+    several = {run.id: max(repeats, _recorded_repeats(store, run, scorer)) > 1 for run in runs}
+    passes: list[list[_ToJudge]] = []
+    for number in range(repeats):
+        passes.append([])
+        for run in runs:
+            own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
+            by = _once(store, run, scorer) if not several[run.id] else _several_times(store, run, scorer, number)
+            passes[-1] += [one for one in map(by, own) if one is not None]
+    tally.total = sum(map(len, passes))
+    left = tally.total if limits.most is None else limits.most
+    for number, found in enumerate(passes):
+        work, left = found[:left], max(0, left - len(found))
+        if not work or stop.is_set():
+            continue
+        done: list[JudgedScore] = []
 
-    def keep(row: int, scores: Sequence[core.Score]) -> None:
-        run, _, answer = work[row]
-        done.extend((run, score) for score in of_repetition(answer, scores))
-        if len(done) >= _WRITE_EVERY:
-            _flush(store, done, scorer)
-        on_change(tally)
+        def keep(
+            row: int,
+            scores: Sequence[core.Score],
+            work: Sequence[_ToJudge] = work,
+            done: list[JudgedScore] = done,
+            number: int = number,
+        ) -> None:
+            done.extend((work[row].run, score, number) for score in of_repetition(work[row].answer, scores))
+            if len(done) >= _WRITE_EVERY:
+                _flush(store, done, scorer, several)
+            on_change(tally)
 
-    answers = [(item, answer, _key(answer) in open_before[run.id]) for run, item, answer in work]
-    try:
-        await judge_each(scorer, answers, limits, tally, stop, keep)
-    finally:
-        _flush(store, done, scorer)
+        with core.as_repetition(number):
+            if isinstance(scorer, SeesAnswers):
+                every = [_answered(store, run, all_items=all_items, failed=True) for run in runs]
+                await scorer.see([pair for own in every for pair in own])
+            try:
+                answers = [(one.item, one.answer, one.open_before) for one in work]
+                await judge_each(scorer, answers, limits, tally, stop, keep)
+            finally:
+                _flush(store, done, scorer, several)
     return tally
+
+
+@dataclass(frozen=True)
+class _ToJudge:
+    """An answer to judge, and whether it was left without a verdict before."""
+
+    run: Run
+    item: core.Item
+    answer: core.Answer
+    open_before: bool
+
+
+_Choice = Callable[[tuple[core.Item, core.Answer]], _ToJudge | None]
+
+
+def _recorded_repeats(store: Store, run: Run, scorer: core.Scorer) -> int:
+    return repeats_of(store.card(run.benchmark).scorers.get(scorer.name, {}))
+
+
+def _once(store: Store, run: Run, scorer: core.Scorer) -> _Choice:
+    """Which answers of a run the judge has to judge, where each is judged once."""
+    opened = {number: _awaiting(store, run, scorer, number) for number in store.repetitions(run)}
+    scored = {number: store.scored(run, scorer.name, number) - waiting for number, waiting in opened.items()}
+
+    def choice(pair: tuple[core.Item, core.Answer]) -> _ToJudge | None:
+        item, answer = pair
+        if item.id in scored[answer.repetition] or not scorer.applies(item):
+            return None
+        return _ToJudge(run, item, answer, item.id in opened[answer.repetition])
+
+    return choice
+
+
+def _several_times(store: Store, run: Run, scorer: core.Scorer, number: int) -> _Choice:
+    """Which answers of a run the judge has to judge in its repetition `number`; none that a person has decided."""
+    from proctor.runs.judge_repetitions import judged_items
+
+    fallback = isinstance(scorer, judges.WithFallback)
+    scored, opened, decided = {}, {}, {}
+    for answered in store.repetitions(run):
+        found, states = judged_items(store, run, scorer.name, answered, number)
+        opened[answered] = {item for item, label in states.items() if _is_open(label, fallback=fallback)}
+        scored[answered] = found - opened[answered]
+        rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=answered)
+        decided[answered] = {row.item_id for row in rows if judges.is_decided(row.label)}
+
+    def choice(pair: tuple[core.Item, core.Answer]) -> _ToJudge | None:
+        item, answer = pair
+        if item.id in scored[answer.repetition] | decided[answer.repetition] or not scorer.applies(item):
+            return None
+        return _ToJudge(run, item, answer, item.id in opened[answer.repetition])
+
+    return choice
 
 
 async def judge_each(
@@ -255,59 +328,57 @@ def _state(item: core.Item, scorer: core.Scorer, how: str) -> core.Score:
 
 
 def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[core.Item, core.Answer]]:
-    """The answers of a run to items that count (or to all), all repetitions; with `failed` also those that failed."""
-    card = store.card(run.benchmark)
-    items = [item for item in store.items(run.benchmark) if all_items or card.counts(item)]
-    answers = [store.answers(run, repetition) for repetition in range(store.count_repetitions(run))]
-    return [
-        (item, some[item.id])
-        for some in answers
-        for item in items
-        if item.id in some and (failed or some[item.id].status is not core.Status.FAILED)
-    ]
+    """The answers of a run to items that count (or to all), repetition by repetition; with `failed` also those that
+    failed."""
+    card, items = store.card(run.benchmark), store.items(run.benchmark)
+    counted = [item for item in items if all_items or card.counts(item)]
+    found = []
+    for number in store.repetitions(run):
+        answers = store.answers(run, number)
+        found += [
+            (item, answers[item.id])
+            for item in counted
+            if item.id in answers and (failed or answers[item.id].status is not core.Status.FAILED)
+        ]
+    return found
 
 
-def _key(answer: core.Answer) -> tuple[str, int]:
-    """Which answer of a run one is."""
-    return answer.item_id, answer.repetition
-
-
-def _scored(store: Store, run: Run, scorer: str) -> set[tuple[str, int]]:
-    """The answers of a run, of all repetitions, that a scorer has scored."""
-    return {
-        (item, repetition)
-        for repetition in range(store.count_repetitions(run))
-        for item in store.scored(run, scorer, repetition)
-    }
-
-
-def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[tuple[str, int]]:
-    """The answers to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
+def _awaiting(store: Store, run: Run, scorer: core.Scorer, repetition: int) -> set[str]:
+    """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
-    again = AWAITING_VOTES | {TIE} if isinstance(scorer, judges.WithFallback) else AWAITING_VOTES
-    return {
-        (row.item_id, repetition)
-        for repetition in range(store.count_repetitions(run))
-        for row in store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=repetition)
-        if row.label in again
-    }
+    fallback = isinstance(scorer, judges.WithFallback)
+    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=repetition)
+    return {row.item_id for row in rows if _is_open(row.label, fallback=fallback)}
 
 
-def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer) -> None:
-    runs = {run.id: run for run, _ in done}
-    if any(score.metric == UNRESOLVED.name for _, score in done):
+def _is_open(label: str, *, fallback: bool) -> bool:
+    return label in (AWAITING_VOTES | {TIE} if fallback else AWAITING_VOTES)
+
+
+def _flush(store: Store, done: list[JudgedScore], scorer: core.Scorer, several: Mapping[int, bool]) -> None:
+    runs = {run.id: run for run, _, _ in done}
+    if any(score.metric == UNRESOLVED.name for _, score, _ in done):
         formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
         if any(metric.name == core.ACCURACY.name for metric in scorer.metrics):
             formats = UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
         for name in {run.benchmark for run in runs.values()}:
             store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
+    if any(several.values()):
+        from proctor.runs.judge_repetitions import add_judge_scores
+
+        add_judge_scores(store, [one for one in done if several[one[0].id]])
     for number, run in runs.items():
-        store.add_scores(run, [score for owner, score in done if owner.id == number])
+        if not several[number]:
+            store.add_scores(run, [score for owner, score, _ in done if owner.id == number])
     done.clear()
 
 
-_Scored = Mapping[tuple[str, int], list[core.Score]]
-"""The scores of answers, by item and repetition."""
+_AnswerKey = tuple[str, int]
+"""An item's id, and the repetition."""
+
+
+def _key(answer: core.Answer) -> _AnswerKey:
+    return answer.item_id, answer.repetition
 
 
 async def import_answers(
@@ -327,7 +398,7 @@ async def import_answers(
     core.admit_recorded(recorded, benchmark, f"answers of {name}")
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
-    scored: _Scored = {_key(answer): [] for answer in recorded.answers}
+    scored: dict[_AnswerKey, list[core.Score]] = {_key(answer): [] for answer in recorded.answers}
     for answer in recorded.answers:
         if answer.status is not core.Status.FAILED:
             scored[_key(answer)] += await scores_of(scorers, items[answer.item_id], answer)
@@ -366,7 +437,7 @@ async def import_systems(
 
 def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
     """Raises `InputError` where two parts have an answer of the same system to the same question."""
-    seen = set[tuple[str, tuple[str, int]]]()
+    seen = set[tuple[str, _AnswerKey]]()
     for part in recorded:
         for answer in part.answers:
             if (part.system, _key(answer)) in seen:
@@ -379,7 +450,7 @@ def _kept(
     store: Store,
     benchmark: str,
     recorded: core.RecordedAnswers,
-    scored: _Scored,
+    scored: Mapping[_AnswerKey, list[core.Score]],
     name: tuple[str, str],
     *,
     part: bool = False,
@@ -390,6 +461,8 @@ def _kept(
         scored[score.item_id, score.repetition].append(score)
     _refuse_others(store, benchmark, recorded, name, part=part)
     settings = recorded.settings | {"notes": list(recorded.notes)}
+    repeats = 1 + max((answer.repetition for answer in recorded.answers), default=0)
+    settings |= {REPEATS: repeats} if repeats > 1 else {}
     run = store.start_run(benchmark, *name, settings)
     with store.owning([run]) as lease:
         _refuse_others(store, benchmark, recorded, name, part=part)
@@ -408,24 +481,29 @@ def _refuse_others(
     runs = {(run.system, run.condition): run for run in store.runs(benchmark)}
     if name not in runs:
         return
-    given = {_key(answer): answer for answer in recorded.answers}
-    repetitions = range(store.count_repetitions(runs[name]))
-    stored = [answer for number in repetitions for answer in store.answers(runs[name], number).values()]
-    before = {_key(answer): answer for answer in stored}
+    run, given = runs[name], {_key(answer): answer for answer in recorded.answers}
+    repetitions = store.repetitions(run)
+    before = {_key(answer): answer for number in repetitions for answer in store.answers(run, number).values()}
     if part:
-        before = {item: answer for item, answer in before.items() if item in given}
+        before = {key: answer for key, answer in before.items() if key in given}
     if before not in ({}, given):
         other = f"a new name: --name {_free(name[0], {system for system, _ in runs})}"
+        there, now = max(repetitions) + 1, max(number for _, number in given) + 1
+        what = f"{core.count_of(there, 'repetition')} already, and {now} here"
         raise core.InputError(
             store.shown,
             f"run of {name[0]} under {name[1]}",
-            found="other answers already",
+            found="other answers already" if part or there == now else what,
             expected=f"the same answers, or {'another --store' if part else other}",
         )
-    rows = store.score_rows(runs[name])
-    rated = {(row.item_id, row.metric, row.scorer): row.value for row in rows if row.scorer.startswith(core.HUMAN)}
+    rows = [row for number in repetitions for row in store.score_rows(run, repetition=number)]
+    rated = {
+        (row.item_id, row.repetition, row.metric, row.scorer): row.value
+        for row in rows
+        if row.scorer.startswith(core.HUMAN)
+    }
     for score in recorded.scores:
-        value = rated.get((score.item_id, score.metric, score.scorer), score.value)
+        value = rated.get((score.item_id, score.repetition, score.metric, score.scorer), score.value)
         if value != score.value:
             location = (
                 f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"

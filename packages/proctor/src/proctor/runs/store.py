@@ -269,6 +269,21 @@ class Store:
             if not same_run(settings[run.id], run.settings):
                 raise self._other_settings(run.system, run.condition, settings[run.id], run.settings)
 
+    def repetitions(self, run: Run) -> list[int]:
+        """The repetitions of which a run has an answer, in order."""
+        table = schema.answers
+        query = select(table.c.repetition).where(table.c.run == run.id).distinct().order_by(table.c.repetition)
+        with self.reading() as connection:
+            return list(connection.scalars(query))
+
+    def settled_repetitions(self, run: Run) -> dict[int, int]:
+        """The numbers of answers of a run that are not `failed`, by repetition."""
+        table = schema.answers
+        own = table.c.run == run.id, table.c.status != Status.FAILED.value
+        query = select(table.c.repetition, func.count()).where(*own).group_by(table.c.repetition)
+        with self.reading() as connection:
+            return {int(row[0]): int(row[1]) for row in connection.execute(query.order_by(table.c.repetition))}
+
     def settled(self, run: Run, repetition: int = 0) -> set[str]:
         """The ids of items with an answer of this repetition that is not `failed`."""
         answers, items = schema.answers, schema.items
@@ -348,6 +363,10 @@ class Store:
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
         return on_disk
 
+    def write_scores(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """Writes rows of scores in a transaction; they replace those of the same metric and scorer."""
+        upsert_rows(connection, schema.scores, self._score_upsert, rows)
+
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
         """Writes scores of stored answers; they replace those of the same metric and scorer."""
         self.add_decisions((), [(run, score) for score in scores])
@@ -375,6 +394,10 @@ class Store:
         with self.reading() as connection:
             found = connection.execute(select(table).where(schema.repetition_of(table, run.id, repetition))).mappings()
             return {names[row["item"]]: schema.answer_from_row(names[row["item"]], row) for row in found}
+
+    def count_scored(self, run: Run, scorer: str) -> int:
+        """The number of answers of a run that a scorer has scored, of all repetitions."""
+        return sum(len(self.scored(run, scorer, number)) for number in self.repetitions(run))
 
     def scored(self, run: Run, scorer: str, repetition: int = 0) -> set[str]:
         """The ids of items whose answer of this repetition a scorer has scored."""

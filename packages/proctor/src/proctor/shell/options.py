@@ -359,8 +359,8 @@ class ImportOptions(Files, total=False):
     """How answers are imported: under the system `name` and a `condition` (by default that of the files, else `video`),
     with the `track` and `seed` of the questions. `answers_only` ignores people's ratings in the file. `scorer` is the
     automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (by default
-    recognised from the content), with `id_column`, `answer_column` and the `epoch` to read, where a system answered each
-    item several times. `dimensions` is a file with the dimensions and scales of ratings. `submission` reads the file as a challenge does: an item without an answer has one that is wrong,
+    recognised from the content), with `id_column` and `answer_column`; where a system answered each
+    item several times, all answers are read as repetitions, or one `epoch` alone. `dimensions` is a file with the dimensions and scales of ratings. `submission` reads the file as a challenge does: an item without an answer has one that is wrong,
     and an answer above the benchmark's time limit is late."""
 
     name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
@@ -381,7 +381,7 @@ class ImportOptions(Files, total=False):
     ]
     id_column: Annotated[str, Option('The column with item ids; "position": the row number, from 0.', default="")]
     answer_column: Annotated[str, Option("The column with the answer.", default="")]
-    epoch: Annotated[int | None, Option("Which answer of several to each item. [default: the first]", low=1)]
+    epoch: Annotated[int | None, Option("Read this repetition alone. [default: all, as repetitions]", low=1)]
     dimensions: Annotated[
         str | Path | None,
         Option("Ratings: a file (YAML) of their dimensions. [default: with the scale that is seen]", shell=Path),

@@ -79,7 +79,7 @@ class Arranged:
             *loaded.reading,
             *again,
             *self._warnings(),
-            *self._repeated(),
+            *self.repeat_notes(),
             *plan_notes(planned),
             *baseline_notes(loaded),
         )
@@ -98,15 +98,14 @@ class Arranged:
         found += [f"{name}: no sound in {silent} of {asked}" for name in unseen if silent]
         return found + (self._seen_before(items) if sees else [])
 
-    def _repeated(self) -> list[str]:
+    def repeat_notes(self) -> list[str]:
         """What repetitions at temperature 0 are: the model draws nothing."""
         if self.plan.repeats == 1:
             return []
-        given = {client.name: client.spec.settings.get("temperature") for client in self.access.opened}
-        cold = [name for name, temperature in given.items() if temperature == 0]
+        cold = sorted({client.name for client in self.access.opened if client.temperature == 0})
         return [
-            f"{name}: temperature 0: repetitions differ only by what the server does not reproduce, not by what the model "
-            "would draw. Leave the temperature out to measure that."
+            f"{name}: temperature 0: repetitions measure the noise of the provider or the machine alone, not the spread of "
+            "what the model would draw (--settings temperature=1)."
             for name in cold
         ]
 

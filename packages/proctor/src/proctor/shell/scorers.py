@@ -84,12 +84,19 @@ class PreparedScorer:
         from proctor.runs import JudgeLimits, declare_scorer, judge_all
 
         given, store = self.options, self.where.store
-        there = {self.scorer.name: sum(len(store.scored(run, self.scorer.name)) for run in self.runs)}
+        there = {self.scorer.name: sum(store.count_scored(run, self.scorer.name) for run in self.runs)}
         limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
         try:
-            declare_scorer(store, self.where.benchmark, self.scorer, self.scheme)
+            declare_scorer(store, self.where.benchmark, self.scorer, self.scheme, repeats=given["repeats"])
             tally = await judge_all(
-                store, self.runs, self.asked, limits, all_items=given["all_items"], stop=stop, on_change=on_change
+                store,
+                self.runs,
+                self.asked,
+                limits,
+                all_items=given["all_items"],
+                stop=stop,
+                on_change=on_change,
+                repeats=given["repeats"],
             )
         except MissingExtraError as error:
             if not self.optional:
@@ -143,6 +150,8 @@ async def prepare_scorers(
         )
     if shard_of(given["shard"]) and metrics:
         raise UsageError(f"--shard {given['shard']} is for judges. Leave it out.")
+    if given["repeats"] > 1 and (metrics or judge == BERTSCORE):
+        raise UsageError(f"--repeats {given['repeats']} is for judges that ask a model. Leave it out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     if metrics:
         return await _by_metrics(where, metrics, given)

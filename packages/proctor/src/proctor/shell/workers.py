@@ -150,7 +150,7 @@ async def _join(store: "Store", found: "OpenOrder", given: WorkOptions, stop: as
         options=replace(arranged.plan, left_out=frozenset(order.left_out)),
         has=held,
     )
-    worked.runs += len(planned.jobs)
+    worked.runs += len(planned.runs)
     given["report"](f"{order.benchmark}: joined {', '.join(_names(planned.runs))}")
     limits = Limits(given["concurrency"], arranged.plan.budget_s, arranged.options["give_up_after"])
     how: dict[str, Any] = {"stop": stop, "on_change": given["on_change"], "claims": ItemClaims(store)}

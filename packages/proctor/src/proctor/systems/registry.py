@@ -123,15 +123,15 @@ def only_model(name: str, models: Sequence[ModelClient]) -> ModelClient:
     return models[0]
 
 
-_OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sounds", "ask")
+_OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sounds", "ask", "repetition")
 
 
 class FunctionSystem:
     """Answers by a function, sync or async. It is called with those of these that its parameters name:
 
     `item` (without reference, tags and media), `view` (`view.frames(count=8)`, awaited in an async function),
-    `question`, `options`, `instruction` (how to write the answer), `frames` (the view's default frames), `sounds` and
-    `ask` (see `AskModel`): `await ask("Describe this.", *frames)` is a model's reply, `ask(…, form=Form)` its reply as a
+    `question`, `options`, `instruction` (how to write the answer), `frames` (the view's default frames), `sounds`,
+    `repetition` (from 0, of several answers to the question) and `ask` (see `AskModel`): `await ask("Describe this.", *frames)` is a model's reply, `ask(…, form=Form)` its reply as a
     pydantic model. Such a function is run with one model (`--model`), which stands in its name; the usage of all calls is
     that of the answer, and the model's settings are recorded. It returns the text of its answer, or an `Answer`. Its exceptions are recorded as `error`, with file and line;
     `RefusalError` as `refused`, `InfrastructureError` and every `OSError` as `failed`, to be retried.
@@ -201,6 +201,7 @@ class FunctionSystem:
             "question": item.question,
             "options": item.options,
             "instruction": item.answer.instruction(item.options),
+            "repetition": core.current_repetition().number,
             "ask": None if model is None else model.ask if self._function.is_async else model.blocking(loop),
         }
         if self._function.takes("frames"):
