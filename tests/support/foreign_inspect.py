@@ -164,7 +164,7 @@ def shuffled(folder: Path) -> dict[str, Any]:
     told: dict[str, Any] = {}
     wanted: dict[str, tuple[str, int | None]] = {
         "one": ("1", None),
-        "first": ("3", None),
+        "all": ("3", None),
         "third": ("3", 3),
         "fourth": ("3", 4),
     }
@@ -180,6 +180,7 @@ def shuffled(folder: Path) -> dict[str, Any]:
             "notes": made.notes,
             "letters": sorted({answer.text for answer in answers.values()}),
             "shown": answers["q0"].extra["options_shown"],
+            "repetitions": len(made.store.repetitions(made.runs[0])),
         }
     return told
 

@@ -30,7 +30,7 @@ class RecordedAnswer:
     the format has it, and `options` the options that the record states, in the order of their letters. `scores` are
     recorded scores by metric, `compared` those that are only compared with ours, and `targets` the record's own
     reference answers. `parsed` is the value in a record that Proctor wrote (of options that were shown in another
-    order, for example). `repetition` counts the system's answers to the item from 0; None: the file does not number
+    order, for example). `asked` is the question in the prompt, where a record has it apart. `repetition` counts the system's answers to the item from 0; None: the file does not number
     them."""
 
     location: str
@@ -48,6 +48,7 @@ class RecordedAnswer:
     parsed: JsonValue = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
     repetition: int | None = None
+    asked: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,9 @@ def _other_prompts(chosen: Mapping[_Key, RecordedAnswer]) -> list[core.Finding]:
     faults = []
     for (name, _), answer in chosen.items():
         before = first.setdefault(name, answer)
-        if answer.prompt and before.prompt and _words_of(answer.prompt) != _words_of(before.prompt):
-            found = f"another prompt for {name}: {answer.prompt[:_SHOWN]!r}"
+        now, then = answer.asked or answer.prompt, before.asked or before.prompt
+        if now and then and _words_of(now) != _words_of(then):
+            found = f"another prompt for {name}: {now[:_SHOWN]!r}"
             faults.append(_fault("another prompt", answer.location, found, f"the one of {before.location}"))
     return faults
 
@@ -319,6 +321,7 @@ def _compared(
         for answer in answers
         if answer.status is core.Status.ANSWERED and scorer.applies(items[answer.item_id])
     }
+    unit = "answer" if any(number for _, number in chosen) else "item"
     theirs: dict[str, dict[_Key, float]] = {}
     for key in ours:
         for metric, value in {**chosen[key].scores, **chosen[key].compared}.items():
@@ -327,18 +330,21 @@ def _compared(
     for metric, values in theirs.items():
         if set(values.values()) <= _RIGHT_OR_WRONG:
             other = [key[0] for key, value in values.items() if value != ours[key]]
-            lines.append(_difference(f"the file's own score ({metric})", other, len(values)))
+            lines.append(_difference(f"the file's own score ({metric})", other, len(values), unit))
     keys = {key: _same_key(items[key[0]], chosen[key]) for key in ours}
     known = [key for key, same in keys.items() if same is not None]
     other = [key[0] for key in known if not keys[key]]
-    return [*lines[:_SOME], *([_difference("the file's own reference answer", other, len(known))] if other else [])]
+    return [
+        *lines[:_SOME],
+        *([_difference("the file's own reference answer", other, len(known), unit)] if other else []),
+    ]
 
 
-def _difference(what: str, other: Sequence[str], count: int) -> str:
+def _difference(what: str, other: Sequence[str], count: int, unit: str) -> str:
     if not other:
-        return f"{what} is the same as ours on {core.count_of(count, 'item')}"
+        return f"{what} is the same as ours on {core.count_of(count, unit)}"
     some = ", ".join(other[:_SOME]) + (" …" if len(other) > _SOME else "")
-    return f"{what} differs from ours on {len(other)} of {core.count_of(count, 'item')}: {some}"
+    return f"{what} differs from ours on {len(other)} of {core.count_of(count, unit)}: {some}"
 
 
 def _same_key(item: core.Item, answer: RecordedAnswer) -> bool | None:
