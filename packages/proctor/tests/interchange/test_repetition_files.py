@@ -15,6 +15,7 @@ import pytest
 import proctor
 from proctor.core import Answer, Benchmark, InputError, RecordedAnswers, admit_recorded
 from proctor.runs import Store, evaluation_content
+from tests.support.foreign import foreign
 from tests.support.toy_run import toy
 
 ITEMS = 4
@@ -223,3 +224,8 @@ def test_other_packages_readers_are_held_to_it(numbers: tuple[int, ...], told: s
         admit_recorded(recorded(*numbers), some, "x.csv")
     assert str(caught.value) == f"x.csv: {told}"
     admit_recorded(recorded(0, 1, 2), some, "x.csv")
+
+
+def test_inspect_has_each_repetition_as_an_epoch(tmp_path: Path) -> None:
+    found = foreign("tests.support.foreign_inspect", tmp_path, "repetitions")
+    assert found == {"same": True, "epochs": [3, [1, 2, 3]], "status": "success", "samples": 9}
