@@ -1,5 +1,6 @@
 """How long the statistics take, and how much memory; with --coverage, --differences and --ranks, how well intervals
-cover; with --regression, how often a term that says nothing has p below 0.05.
+cover; with --margins, the level and the planned and found power of non-inferiority, and the level of interactions; with
+--regression, how often a term that says nothing has p below 0.05.
 
 python bench/statistics.py --format json
 """
@@ -26,14 +27,18 @@ from proctor.stats import (
     RankingPlan,
     Resampling,
     Share,
+    StudyPlan,
+    VarianceParts,
     fleiss_kappa,
     group_mean_slices,
     gwet_ac1,
+    interaction,
     krippendorff_alpha,
     logistic,
     paired_difference,
     paired_differences,
     percent_agreement,
+    plan_power,
     rank_buckets,
     rank_systems,
     slice_means,
@@ -416,6 +421,46 @@ def markdown(found: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
+def margins(repetitions: int) -> dict[str, dict[str, float]]:
+    """For 6, 20 and 60 groups: the share of studies that show non-inferiority at the margin (level), the planned power for right
+    and wrong answers of five questions and the share that shows it, and the share of interactions with p ≤ 0.05 of none."""
+    rows: dict[str, dict[str, float]] = {}
+    for groups in (6, 20, 60):
+        rng = np.random.default_rng(groups)
+        parts = VarianceParts(0.05, 0.2)
+        error = parts.of_mean(StudyPlan(difference=1.0, items=4), groups) ** 0.5
+        plan = StudyPlan(difference=3 * error - 0.1, items=4, margin=0.1)
+        level = power = crossed = within = 0
+        for _ in range(repetitions):
+            codes = np.repeat(np.arange(groups), 5)
+            skill = rng.beta(4, 2, groups)[codes]
+            a, b = rng.random(len(codes)) < skill * 0.9, rng.random(len(codes)) < skill
+            low = paired_difference(a, b, codes, Resampling(draws=400, bounds=(0, 1))).ci_low
+            level += low is not None and low > -0.1 * 2 / 3
+            codes = np.repeat(np.arange(groups), 4)
+            apart = rng.normal(plan.difference, parts.group**0.5, groups)[codes] + rng.normal(
+                0, parts.item**0.5, 4 * groups
+            )
+            low = paired_difference(apart, np.zeros(len(apart)), codes, Resampling(draws=400)).ci_low
+            power += low is not None and low > -0.1
+            codes = np.repeat(np.arange(groups), 6)
+            skill = rng.beta(1, 1.5, groups)[codes]
+            gap = np.asarray(rng.random(len(codes)) < skill, dtype=np.float64) - (rng.random(len(codes)) < skill)
+            found = [
+                interaction(gap, (which % 2).astype(str).tolist(), codes).p for which in (np.arange(len(codes)), codes)
+            ]
+            within += found[0] is not None and found[0] <= 0.05
+            crossed += found[1] is not None and found[1] <= 0.05
+        rows[f"{groups} groups"] = {
+            "non-inferiority at the margin": level / repetitions,
+            "planned power": plan_power(parts, plan, groups),
+            "found power": power / repetitions,
+            "interaction, parts within groups": within / repetitions,
+            "interaction, groups within parts": crossed / repetitions,
+        }
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["json", "text"], default="text")
@@ -423,7 +468,12 @@ def main() -> None:
     parser.add_argument("--differences", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--regression", type=int, default=0, metavar="REPETITIONS")
+    parser.add_argument("--margins", type=int, default=0, metavar="REPETITIONS")
     arguments = parser.parse_args()
+    if arguments.margins:
+        shown = margins(arguments.margins)
+        print(json.dumps(shown) if arguments.format == "json" else markdown(shown))
+        return
     if arguments.coverage:
         cells = coverage(arguments.coverage)
         print(json.dumps(cells) if arguments.format == "json" else covered(cells))

@@ -276,7 +276,21 @@ WAYS = (
             "protocol": "a summary instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
+            "critical": "limits instead",
         },
+    ),
+    Way(
+        "results",
+        "bench --critical topic",
+        f"{STORE} api:critical",
+        {
+            **TABLES,
+            "flags": "a list instead",
+            "protocol": "a summary instead",
+            "content_hash": "a hash instead",
+            "pool": "of sites instead",
+        },
+        {"critical": "facet"},
     ),
     Way(
         "results",
@@ -285,7 +299,7 @@ WAYS = (
         {
             **TABLES,
             **others(
-                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash"
+                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash critical"
             ),
         },
         {"pool": "files"},
@@ -294,8 +308,15 @@ WAYS = (
         "results",
         "bench --protocol official",
         f"{STORE} shell:official_summary",
-        {**TABLES, "flags": "a list instead", "content_hash": "a hash instead", "pool": "of sites instead"},
+        {
+            **TABLES,
+            "flags": "a list instead",
+            "content_hash": "a hash instead",
+            "pool": "of sites instead",
+            "critical": "limits instead",
+        },
     ),
+    Way("plan", "bench", "api:plan", {**FORMAT, "figure": "drawn afterwards"}, {"pilot": "source"}),
     Way("compare", "bench", f"{STORE} api:compare", TABLES),
     Way(
         "rank",
@@ -536,6 +557,8 @@ def value_of(kind: Any, one: Any) -> tuple[list[str], Any]:
     if one.metavar in TEXTS:
         word, value = TEXTS[one.metavar]
         return [word], value
+    if kind is int and one.multiple:
+        return ["2", "3"], ["2", "3"]
     if kind is int:
         number = int(default or one.min or 1) + 1
         return [str(number)], number

@@ -280,11 +280,11 @@ def _options_at(chance: float | None) -> int:
 
 def _weights(scores: Sequence[RankedScores]) -> Floats:
     """The weight of each item in the mean over the buckets of each board: boards × items in use."""
-    ranks = np.unique(np.concatenate([one.item for one in scores]))
-    weights = np.zeros((len(scores), len(ranks)))
+    rows = np.unique(np.concatenate([one.item for one in scores]))
+    weights = np.zeros((len(scores), len(rows)))
     for row, one in zip(weights, scores, strict=True):
         _, bucket, size = np.unique(one.bucket, return_inverse=True, return_counts=True)
-        row[np.searchsorted(ranks, one.item)] = 1 / (len(size) * size[bucket])
+        row[np.searchsorted(rows, one.item)] = 1 / (len(size) * size[bucket])
     return weights
 
 

@@ -37,8 +37,8 @@ def prize_table(
         return None
     named = [board["name"] for board in seen["boards"]]
     if unknown := [name for name in prizes.boards if name not in named]:
-        rank = f"phase {phase}, prizes, boards"
-        raise InputError(CHALLENGE_FILE, rank, found=repr(unknown[0]), expected=one_of(named, unknown[0]))
+        location = f"phase {phase}, prizes, boards"
+        raise InputError(CHALLENGE_FILE, location, found=repr(unknown[0]), expected=one_of(named, unknown[0]))
     faults = {team: description_fault(row) for team, row in described(connection, rules).items()}
     boards = [_board(board, rules, prizes, faults, len(seen["boards"])) for board in seen["boards"]]
     _name_coauthors(boards, prizes)

@@ -105,8 +105,8 @@ def open_review(
     at = listening or Listening()
     address = read_review(folder).address
     tls = at.tls(address, REVIEW_FILE)
-    index = review_store(folder, store)
-    engine = open_store(index)
+    location = review_store(folder, store)
+    engine = open_store(location)
     try:
         with engine.begin() as connection:
             roles = {row.name: row.role for row in connection.execute(select(accounts.c.name, accounts.c.role))}
@@ -122,7 +122,7 @@ def open_review(
             tls=tls,
         )
         return site, [
-            _update_study(site, study, index.text, position, keeps=to_serve)
+            _update_study(site, study, location.text, position, keeps=to_serve)
             for position, study in enumerate(settings.studies)
         ]
     except ProctorError:

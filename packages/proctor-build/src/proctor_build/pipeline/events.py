@@ -221,17 +221,19 @@ def _entries(file: Path) -> list[tuple[str, _Entry]]:
         if not isinstance(listed, list):
             raise InputError(file, found=type(content).__name__, expected='a list of events, or {"events": […]}')
         indices = [(f"event {number}", entry) for number, entry in enumerate(listed, start=1)]
-        return [(index, validated(_Entry, entry, file, index)) for index, entry in indices]
+        return [(location, validated(_Entry, entry, file, location)) for location, entry in indices]
     rows = read_table(file, ("start", "end", "action")).checked(file)
     entries = []
     for row in rows:
-        index = f"row {row.number}"
+        location = f"row {row.number}"
         fields: dict[str, Any] = {"action": row.cells["action"], "intent": row.cells.get("intent", "")}
         for name in ("start", "end"):
             number = cell_number(row.cells[name])
             if number is None:
                 expected = "seconds, such as 12.5"
-                raise InputError(file, f"{index}, column {name!r}", found=repr(row.cells[name])[:60], expected=expected)
+                raise InputError(
+                    file, f"{location}, column {name!r}", found=repr(row.cells[name])[:60], expected=expected
+                )
             fields[name] = number
-        entries.append((index, validated(_Entry, fields, file, index)))
+        entries.append((location, validated(_Entry, fields, file, location)))
     return entries

@@ -203,13 +203,13 @@ class Project:
             expected = f"an id other than {' and '.join(sorted(_TAKEN))}"
             raise InputError(self.file, "sources", found=f"the id {taken!r}", expected=expected)
         for source in self.settings.sources:
-            row = f"source {source.id!r}"
+            location = f"source {source.id!r}"
             for field in ("video", "transcript", "events"):
-                check_inside(self.file, row, field, str(getattr(source, field)))
+                check_inside(self.file, location, field, str(getattr(source, field)))
             if source.end is not None and source.end <= source.start:
                 found = f"{source.end:g} s"
                 raise InputError(
-                    self.file, f"{row}, field 'end'", found=found, expected=f"after start {source.start:g} s"
+                    self.file, f"{location}, field 'end'", found=found, expected=f"after start {source.start:g} s"
                 )
         stretches = Counter(
             f"{source_video.video} from {source_video.start:g} s" for source_video in self.settings.sources

@@ -206,7 +206,7 @@ def told_problem(line: str) -> dict[str, str]:
     """A line of `proctor validate` for a page, which has a text for each `rule` ("" for another line).
 
     >>> told_problem("error: missing: q7: found no answer, expected an answer to every question")
-    {'rule': 'missing', 'place': 'q7', 'text': 'found no answer, expected an answer to every question'}
+    {'rule': 'missing', 'location': 'q7', 'text': 'found no answer, expected an answer to every question'}
     >>> told_problem("submission.json: found no value, expected JSON")["rule"]
     ''
     """

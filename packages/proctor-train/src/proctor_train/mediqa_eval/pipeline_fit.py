@@ -33,7 +33,7 @@ def fit_pipeline(
     fold. Raises `InputError` for fewer encounters than folds, and for constant ratings on a dimension of a language.
     """
     parts = encounter_folds(rated, folds, seed)
-    fold = {row: number for number, (_, held) in enumerate(parts) for row in held}
+    fold = {key: number for number, (_, held) in enumerate(parts) for key in held}
     ratings: dict[str, PerFold[LinearRating]] = {}
     levels: dict[str, tuple[float, ...]] = {}
     penalties: dict[str, float] = {}
@@ -46,9 +46,9 @@ def fit_pipeline(
             rest = [k for k in own if fold[k] != number]
             without.append(_learned([rated[k] for k in rest], [signals[k] for k in rest], folds, seed)[0])
         for dimension in rated[own[0]].case.dimensions:
-            row = f"{language}/{dimension.name}"
-            levels[row] = dimension.levels
-            ratings[row] = PerFold(
+            key = f"{language}/{dimension.name}"
+            levels[key] = dimension.levels
+            ratings[key] = PerFold(
                 everything=everything[dimension.name], without=[some[dimension.name] for some in without]
             )
     return PipelineFit(

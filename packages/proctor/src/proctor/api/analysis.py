@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
+    from proctor.results import CriticalErrors, MarginRecord
     from proctor.runs import Store
 
 Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
@@ -61,15 +62,37 @@ def results(
     return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
 
 
+def critical(
+    source: StoredRuns | Store | str | Path | None = None,
+    benchmark: str = "",
+    *,
+    facet: str,
+    **options: Unpack[ResultOptions],
+) -> list[CriticalErrors]:
+    """The errors of every run on the items of a facet ("FACET" or "FACET=VALUE"), with a one-sided 95 % upper limit of their share
+    that respects groups. Missing answers are errors, unless `failed` is "exclude". The command is `proctor results --critical`.
+    """
+    from proctor.results import critical_errors
+
+    given = filled("critical", ResultOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    return critical_errors(where.store, where.benchmark, facet, options_of(where, given))
+
+
 def compare(
-    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
+    source: StoredRuns | Store | str | Path | None = None,
+    benchmark: str = "",
+    *,
+    told: Callable[[MarginRecord], None] | None = None,
+    **options: Unpack[CompareOptions],
 ) -> ComparisonTable:
     """Paired differences between runs, on the items that both have a score for. Compared are the conditions of each
     system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
 
-    `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` if nothing can be compared. The command is
-    `proctor compare`.
+    `systems` may name runs as "SYSTEM/CONDITION". A margin is recorded, and `told` is called with the record, before anything is
+    computed. Raises `InputError` if nothing can be compared. The command is `proctor compare`.
     """
+    from proctor.results import Asked
     from proctor.results import compare as compute
 
     given = filled("compare", CompareOptions, options)
@@ -77,8 +100,9 @@ def compare(
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
     metrics = metric_names(given["metrics"])
+    asked = Asked(given["margin"], given["equivalence"], given["interaction"], told)
     return ComparisonTable(
-        compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics)
+        compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics, asked=asked)
     )
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from proctor.audits.items import ModelReplies
     from proctor.core import Answer, Item, VideoClip
-    from proctor.results import GivenAnswer, ItemHistory
+    from proctor.results import GivenAnswer, ItemHistory, StoredItemAnalysis
 
 
 def fetch(
@@ -291,7 +291,8 @@ def audit_items(
     """Find items that the text alone gives away.
 
     Fixed rules and classifiers answer from the text without the media. With --store, the guessable items are recorded,
-    for results --by guessable, and the replies of each --model, which are then not asked for again.
+    for results --by guessable, and the replies of each --model, which are then not asked for again. If four or more
+    systems answered in the store, items that better systems miss and poorer ones do not are listed: check their keys.
 
     Example: proctor items audit rexsonovqa --data rexsonovqa
     """
@@ -299,7 +300,7 @@ def audit_items(
     from proctor.audits.items import audit_items as compute
     from proctor.audits.items import to_json
     from proctor.metrics.text import default_encoder
-    from proctor.reports import audit_section
+    from proctor.reports import audit_section, item_analysis_blocks
     from proctor.results import items_to_audit
 
     if model and store is None:
@@ -321,12 +322,30 @@ def audit_items(
         print_note(
             f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable"
         )
+    analysed = (
+        _item_analysis(store, benchmark, all_items=all_items, draws=draws, seed=seed) if store is not None else None
+    )
     if output is OutputFormat.JSON:
-        print_json(to_json(audit))
+        print_json(to_json(audit) | ({} if analysed is None else {"item_analysis": analysed.to_json()}))
     elif output is OutputFormat.CSV:
         print_records(audit.baseline_rows)
     elif (section := audit_section(audit, most=top)) is not None:
         print_blocks(*section.blocks)
+        if analysed is not None:
+            print_blocks(*item_analysis_blocks(analysed))
+
+
+def _item_analysis(
+    store: StoreUrl, benchmark: str, *, all_items: bool, draws: int, seed: int
+) -> StoredItemAnalysis | None:
+    """The items by the systems of the store, if four or more answered."""
+    from proctor import api
+    from proctor.results import analyse_items
+    from proctor.stats import Resampling
+
+    return analyse_items(
+        api.open_store(store, create=False), benchmark, all_items=all_items, plan=Resampling(draws=draws, seed=seed)
+    )
 
 
 def _option_auditors(

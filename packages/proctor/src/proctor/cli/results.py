@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from proctor.cli.margins import draw_forest, print_interactions, show_critical, tell_margin, with_margin
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -91,6 +92,9 @@ def results(
     content_hash: Annotated[
         bool, Option("Instead, print a hash of items, answers, scores and judgements.", "--hash")
     ] = False,
+    critical: Annotated[
+        str, Option("Instead, errors on these items, with an upper limit.", metavar="FACET[=VALUE]")
+    ] = "",
     figure: FigureFile = None,
     form: Tables = TablesFormat.TABLE,
 ) -> None:
@@ -116,9 +120,11 @@ def results(
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
-    if flags or content_hash or protocol:
+    if flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)
-        if flags:
+        if critical:
+            show_critical(opened, benchmark, critical, options, output)
+        elif flags:
             _show_flags(opened, benchmark, options, output)
         elif content_hash:
             _show_hash(opened, benchmark, options, output)
@@ -180,9 +186,9 @@ def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
     if figure is not None:
-        raise UsageError("--figure draws scores. Leave --flags, --hash and --protocol out.")
+        raise UsageError("--figure draws scores. Leave --critical, --flags, --hash and --protocol out.")
     if form is TablesFormat.LATEX:
-        raise UsageError("--format latex is for scores. Leave --flags, --hash and --protocol out.")
+        raise UsageError("--format latex is for scores. Leave --critical, --flags, --hash and --protocol out.")
 
 
 def _draw(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:
@@ -272,7 +278,8 @@ def compare(
 
     With two or more --system and one --condition (or a single common one), compares the systems; else the conditions of
     each system. With --against, compares each run with that one. --system SYSTEM/CONDITION names a run. With --by,
-    compares each part of the items separately.
+    compares each part of the items separately; --interaction tests whether the parts differ, and draws a forest plot. With
+    --margin, says whether the first run is worse by more than the margin, which is printed with time and hash first.
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
@@ -281,8 +288,9 @@ def compare(
     opened = api.open_store(store, create=False)
     benchmark = named_in(opened, benchmark)
     with at_work("comparing runs"):
-        table = api.compare(opened, benchmark, **options)
-    _draw(table, figure, options["metrics"])
+        table = api.compare(opened, benchmark, told=tell_margin, **options)
+    if not draw_forest(table, figure):
+        _draw(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
         return
@@ -291,6 +299,7 @@ def compare(
     from proctor.reports import (
         comparison_blocks,
         few_groups_line,
+        margin_notes,
         outside_line,
         policy_line,
         scarce_line,
@@ -302,9 +311,12 @@ def compare(
     found = table.data
     if output is not OutputFormat.TABLE:
         rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
+        rows = with_margin(found, rows)
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, found.by))
+        print_interactions(found)
+        print_note(*margin_notes(found.comparisons))
         print_note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
         counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]

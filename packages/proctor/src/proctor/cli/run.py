@@ -49,9 +49,9 @@ def run(
     """
     from proctor import shell
 
-    row, _, address = on.partition(":")
+    where, _, address = on.partition(":")
     if on:
-        shell.check_location(row, address)
+        shell.check_location(where, address)
         options["share"] = True
     arranged = shell.arrange(benchmark, systems, **options)
     if dry_run:
@@ -65,12 +65,12 @@ def run(
         print_note(*prepared.notes)
         if on:
             shell.check_travels(prepared, local=on == "ray")
-        if row == "ray":
+        if where == "ray":
             from proctor.cli.workers import ask_on_ray
 
             return await ask_on_ray(prepared, workers, address)
         if on:
-            print_line(shell.slurm_job(prepared, workers).rstrip() if row == "slurm" else _waiting(prepared))
+            print_line(shell.slurm_job(prepared, workers).rstrip() if where == "slurm" else _waiting(prepared))
             return None
         if workers > 1:
             from proctor.cli.workers import ask_with_workers

@@ -27,6 +27,7 @@ from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_o
 from proctor.reports.consistency import noise_line
 from proctor.reports.figures import MAX_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
+from proctor.reports.margins import margin_line
 from proctor.reports.report_numbers import BASELINE, Key, Paired, Source
 from proctor.reports.subgroups import dot_of, parts_of, rows_figure
 from proctor.results import BOTH, Comparison
@@ -137,7 +138,7 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
             f"{count_of(each.n, 'item')} in {count_of(each.groups, 'group')}."
         )
     )
-    notes = []
+    notes = [margin_line(comparison)] if comparison.margin is not None else []
     if comparison.recovered is not None and comparison.recovered[1]:
         (right, wrong), share = comparison.recovered, comparison.recovery
         rate = f"Recovery rate {percent(right / wrong)}"

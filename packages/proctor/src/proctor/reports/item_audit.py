@@ -13,6 +13,7 @@ from proctor.core import (
     count_of,
     interval,
     number,
+    number_interval,
     p_value,
     percent,
     plain_name,
@@ -20,6 +21,7 @@ from proctor.core import (
 from proctor.core.formats import option_letters
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import draw_columns
+from proctor.results import StoredItemAnalysis
 from proctor.stats import Estimate
 
 _MAX_BASELINES = 8
@@ -207,3 +209,34 @@ def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> F
         tuple((Cell(name), count) for name, count in zip(names, found.counts, strict=True)),
     )
     return Figure(drawn, caption, Table(caption, columns("Slot", ">Items"), rows))
+
+
+_MOST_SUSPECTS = 20
+
+
+def item_analysis_blocks(found: StoredItemAnalysis) -> list[Block]:
+    """Mean discrimination, and the items that good systems miss and poor ones do not: keys to look at again."""
+    mean, negative = found.found.mean_discrimination, found.found.negative
+    said = (
+        f"{count_of(len(found.items), 'item')} by {count_of(len(found.systems), 'system')} under {found.condition}: mean "
+        f"discrimination (corrected item-total correlation) {number(mean.value)} ({number_interval(mean.ci_low, mean.ci_high)}), "
+        f"negative in {percent(negative.value or 0.0)} ({interval(ACCURACY, negative.ci_low, negative.ci_high)}) of {negative.n}."
+    )
+    suspects = [row for row in found.rows() if row["suspect"]]
+    if not suspects:
+        return [
+            Prose(f"{said} No item is missed by the better half of the systems more often than by the poorer half.")
+        ]
+    heads = columns("Item", ">Difficulty", ">Discrimination", ">Missed by the better half", ">Right in the poorer half")
+    rows: list[Row] = [
+        (
+            row["item"],
+            percent(row["difficulty"]),
+            number(row["discrimination"]),
+            percent(row["missed_by_better_half"]),
+            percent(row["right_in_poorer_half"]),
+        )
+        for row in suspects[:_MOST_SUSPECTS]
+    ]
+    title = f"Keys to check: {len(suspects)} items that better systems miss more often than poorer ones"
+    return [Prose(said), Table(title, heads, tuple(rows), title=title)]

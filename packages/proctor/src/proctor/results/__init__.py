@@ -15,9 +15,10 @@ if TYPE_CHECKING:
         status_counts,
     )
     from proctor.results.arrays import ItemTable, load_items
-    from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
+    from proctor.results.comparison import Asked, Comparison, Comparisons, compare, compare_runs
     from proctor.results.consistency import Consistency, RepetitionNoise, repetition_noise
     from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
+    from proctor.results.critical import CriticalErrors, critical_errors
     from proctor.results.export import COLUMNS as EXPORT_COLUMNS
     from proctor.results.export import (
         ExportFormat,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         scored_answers,
         write_rows,
     )
+    from proctor.results.interactions import FacetInteraction
+    from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judgements import (
         GivenAnswer,
         ItemHistory,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+    from proctor.results.margins import MarginRecord
     from proctor.results.official import (
         OFFICIAL_SUMMARIES,
         SCORE_WRITERS,
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
         summary_title,
     )
     from proctor.results.performance import AnalysisRow, NothingScoredError
+    from proctor.results.planning import Pilot, read_pilot
     from proctor.results.pooling import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
     from proctor.results.ranking import Board, Contest, RankedRun, RankedScores, chosen_baselines, rank_runs
     from proctor.results.ranking_tables import (
@@ -94,17 +99,19 @@ else:
 
 __all__ = [
     "BOTH", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES", "SCORE_WRITERS", "Analysis",
-    "AnalysisRow", "Board", "Comparison", "Comparisons", "Consistency", "Consumption", "Contest", "ExportFormat",
-    "FigureProgram", "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "Lacking", "Leaderboard",
-    "LeaderboardRow", "ModelChoice", "NothingScoredError", "OfficialProgram", "Options", "OrderedRun",
-    "PooledMetric", "RankedRun", "RankedScores", "RepetitionNoise", "Result", "Results", "RunCost", "ScoreWriter",
-    "ScoredAnswer", "SumsFile", "analyse", "answer_keys", "audit_stored", "board_json", "board_rows",
-    "bucket_mean", "choose_run", "chosen_baselines", "compare", "compare_runs", "compared", "composition",
-    "derive_guessable", "export", "export_rows", "flagged_judgements", "group_sums", "guessable_flags",
-    "item_history", "items_outside", "items_to_audit", "judge_agreement", "judgements_behind", "judgements_of",
-    "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_items", "load_orders",
-    "load_scores", "newest_run", "no_ratings", "official_summaries", "people_ratings", "policies", "pool_sums",
-    "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "reading_once",
-    "repetition_noise", "results", "rule_rows", "run_costs", "scored_answers", "scored_cases",
-    "similarity_scores", "status_counts", "summary_title", "wins_of", "write_rows", "write_sums", "write_tables",
+    "AnalysisRow", "Asked", "Board", "Comparison", "Comparisons", "Consistency", "Consumption", "Contest",
+    "CriticalErrors", "ExportFormat", "FacetInteraction", "FigureProgram", "GivenAnswer", "ItemHistory",
+    "ItemTable", "JudgeAgreement", "Lacking", "Leaderboard", "LeaderboardRow", "MarginRecord", "ModelChoice",
+    "NothingScoredError", "OfficialProgram", "Options", "OrderedRun", "Pilot", "PooledMetric", "RankedRun",
+    "RankedScores", "RepetitionNoise", "Result", "Results", "RunCost", "ScoreWriter", "ScoredAnswer",
+    "StoredItemAnalysis", "SumsFile", "analyse", "analyse_items", "answer_keys", "audit_stored", "board_json",
+    "board_rows", "bucket_mean", "choose_run", "chosen_baselines", "compare", "compare_runs", "compared",
+    "composition", "critical_errors", "derive_guessable", "export", "export_rows", "flagged_judgements",
+    "group_sums", "guessable_flags", "item_history", "items_outside", "items_to_audit", "judge_agreement",
+    "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers",
+    "load_consumption", "load_items", "load_orders", "load_scores", "newest_run", "no_ratings",
+    "official_summaries", "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs",
+    "rated_cases", "rating_summary", "read_pilot", "reading_once", "repetition_noise", "results", "rule_rows",
+    "run_costs", "scored_answers", "scored_cases", "similarity_scores", "status_counts", "summary_title",
+    "wins_of", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

@@ -148,8 +148,8 @@ class ItemTable:
         counts = np.array([one if isinstance(one, int) and one > 0 else 0 for one in known], dtype=np.int64)
         times = counts[self.tags_code[rows]]
         if np.any(times == 0):
-            position = f"item {self.ids[int(rows[np.argmin(times)])]!r}, tag {metric.per!r}"
-            raise InputError(position, found="no number of them", expected=f"one, for {metric.name}")
+            location = f"item {self.ids[int(rows[np.argmin(times)])]!r}, tag {metric.per!r}"
+            raise InputError(location, found="no number of them", expected=f"one, for {metric.name}")
         return times
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -15,10 +15,12 @@ from proctor.judges import JUDGE_FLAGS
 from proctor.results.arrays import ItemTable, facet_cells, load_items, load_labels, named_facets
 from proctor.results.consistency import RepetitionNoise, repetition_noise
 from proctor.results.families import BLIND, Families, PairTest, both_readings
+from proctor.results.interactions import FacetInteraction, interactions_of
+from proctor.results.margins import MarginRecord, margin_of, record_margin
 from proctor.results.results import Options, check_metrics, items_outside
 from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
 from proctor.runs import BASELINES, ORACLE, BenchmarkCard, Run, Store, chosen_runs
-from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, mean_interval
+from proctor.stats import Difference, Estimate, MarginTest, Resampling, can_decide, cross_table, mean_interval
 
 _RIGHT_OR_WRONG = ("correct", "incorrect")
 
@@ -81,6 +83,7 @@ class Comparison:
     recovery: Estimate | None = None
     noise: RepetitionNoise | None = None
     """The noise between repetitions, where a side has several."""
+    margin: MarginTest | None = None
 
     @property
     def decides(self) -> bool:
@@ -140,19 +143,38 @@ class Comparison:
             "p_if_wrong": self.if_wrong.p,
             "difference_if_excluded": self.if_excluded.value,
             "p_if_excluded": self.if_excluded.p,
+            **({} if self.margin is None else _margin_json(self.margin)),
         }
+
+
+def _margin_json(test: MarginTest) -> dict[str, Any]:
+    return {"margin": test.margin.width, "margin_finding": test.finding, "p_margin": test.p, "margin_alpha": test.alpha}
 
 
 @dataclass(frozen=True)
 class Comparisons:
     """Comparisons, and the card that declares their metrics. `outside` items are in no part, where they are split `by`
-    facets: they have no value of one. The pairs in `without` have no metric by the same scorer."""
+    facets: they have no value of one. The pairs in `without` have no metric by the same scorer. `margin` was recorded before
+    the comparisons were computed. `interactions` compare the parts, if asked for."""
 
     card: BenchmarkCard
     comparisons: list[Comparison]
     by: tuple[str, ...] = ()
     outside: int = 0
     without: tuple[tuple[Side, Side], ...] = ()
+    margin: MarginRecord | None = None
+    interactions: tuple[FacetInteraction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a comparison is asked beside the differences: a margin in points (None: none), of equivalence or of non-inferiority,
+    and whether the parts of the items differ. `told` is called with the record of the margin before anything is computed."""
+
+    margin: float | None = None
+    equivalence: bool = False
+    interaction: bool = False
+    told: Callable[[MarginRecord], None] | None = None
 
 
 def compare(
@@ -162,6 +184,7 @@ def compare(
     *,
     against: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
+    asked: Asked = Asked(),
 ) -> Comparisons:
     """Compares the conditions of each system; or systems, where there is one condition; or every chosen run with the run
     `against` (system, condition).
@@ -171,13 +194,15 @@ def compare(
     the systems that are no baselines are compared.
 
     Flags of a judge (`JUDGE_FLAGS`) are no scores of a system: they are compared only if `metrics` names them. `options`
-    choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
-    `InputError` where nothing is left to compare.
+    choose systems and conditions (none named: all), items, facets to split by, draws and seed; `asked` is what is asked beside.
+    Raises `InputError` where nothing is left to compare, for a margin that is no number above 0, for equivalence without a
+    margin, and for an interaction without facets.
     """
     card = store.card(benchmark)
     pairs = _chosen_pairs(store, card, options, against)
     options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
-    every = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    record = _recorded(store, benchmark, pairs, options, metrics, asked)
+    every = compare_runs(store, benchmark, pairs, options, metrics=metrics, margin=record)
     found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
     compared = {(comparison.first, comparison.second) for comparison in found}
@@ -189,7 +214,54 @@ def compare(
         options.by,
         outside,
         () if options.by else tuple(without),
+        record,
+        _interactions(store, card, pairs, options, found) if asked.interaction else (),
     )
+
+
+def _recorded(
+    store: Store,
+    benchmark: str,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options,
+    metrics: Sequence[str],
+    asked: Asked,
+) -> MarginRecord | None:
+    """The record of the margin, told before any figure is computed; None without a margin."""
+    if asked.interaction and not options.by:
+        raise InputError("interaction", found="no facet", expected="one to split the items by (--by FACET)")
+    if asked.margin is None:
+        if asked.equivalence:
+            raise InputError("equivalence", found="no margin", expected="one (--margin POINTS)")
+        return None
+    runs = list({run.id: run for pair in pairs for run in pair}.values())
+    record = record_margin(store, benchmark, runs, asked.margin, equivalence=asked.equivalence, metrics=metrics)
+    if asked.told is not None:
+        asked.told(record)
+    return record
+
+
+def _interactions(
+    store: Store,
+    card: BenchmarkCard,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options,
+    compared: Sequence[Comparison],
+) -> tuple[FacetInteraction, ...]:
+    """The interactions of each pair in each metric that was compared and has a score for each item."""
+    items = load_items(store, card, all_items=options.all_items)
+    runs = {run.id: run for pair in pairs for run in pair}
+    scored = {number: _by_metric(load_run_scores(store, run, items, card)) for number, run in runs.items()}
+    cells, chosen = facet_cells(items, options.by, store.shown), policies(options.failed, card)
+    asked = {(one.first, one.second, one.metric, one.scorer) for one in compared}
+    found: list[FacetInteraction] = []
+    for first, second in pairs:
+        sides = (first.system, first.condition), (second.system, second.condition)
+        for key in sorted(scored[first.id].keys() & scored[second.id].keys()):
+            if (Side.of(first), Side.of(second), *key) in asked:
+                both = scored[first.id][key], scored[second.id][key]
+                found += interactions_of(*both, sides, items, cells, chosen, options.level)
+    return tuple(found)
 
 
 def _chosen_pairs(
@@ -278,6 +350,7 @@ def compare_runs(
     *,
     metrics: Sequence[str] = (),
     alone: bool = False,
+    margin: MarginRecord | None = None,
 ) -> list[Comparison]:
     """Compares pairs of runs on every metric and scorer that both have, with p adjusted by Holm per metric and scorer for
     the family of each pair (see `Comparison`). `options` choose items, facets to split by, the policy for lacking scores,
@@ -303,7 +376,7 @@ def compare_runs(
         part = items.only(kept) if options.by else items
         sums = load_run_sums(store, runs, part, card, metrics, among=items)
         scored = {run.id: _by_metric([*_among(scores[run.id], kept, metrics), *sums[run.id]]) for run in runs}
-        compared = _on_items(store, card, part, pairs, options, scored)
+        compared = _on_items(store, card, part, pairs, options, scored, margin)
         found += [replace(one, facets=facets) for one in compared if one.difference.n or not facets]
     by_name = {(run.system, run.condition): run for run in runs}
     adjusted = families.adjusted([_pair_test(one, by_name) for one in found], scores, items)
@@ -348,12 +421,14 @@ def _on_items(
     pairs: Sequence[tuple[Run, Run]],
     options: Options,
     scored: _Scored,
+    margin: MarginRecord | None = None,
 ) -> list[Comparison]:
     found: list[Comparison] = []
     for first, second in pairs:
         for key in sorted(scored[first.id].keys() & scored[second.id].keys()):
             sides = [_ScoredRun(store, run, items, scored[run.id][key]) for run in (first, second)]
-            found.append(_compare(items, sides, policies(options.failed, card), options))
+            one = _compare(items, sides, policies(options.failed, card), options)
+            found.append(one if margin is None else _with_margin(one, margin, items, sides, options, card))
     if pairs and not found and not options.by:
         first, second = pairs[0]
         raise InputError(
@@ -437,6 +512,26 @@ def _compare(
         recovery=recovery,
         noise=repetition_noise(first, second, level=options.level) if repeated else None,
     )
+
+
+def _with_margin(
+    one: Comparison,
+    record: MarginRecord,
+    items: ItemTable,
+    sides: Sequence[_ScoredRun],
+    options: Options,
+    card: BenchmarkCard,
+) -> Comparison:
+    """The comparison with what it shows about the margin: under both readings, if no policy is chosen."""
+    first, second = (side.scored for side in sides)
+    plan, chosen = options.plan(first.metric), policies(options.failed, card)
+    if not record.applies(first.metric):
+        return one
+
+    def difference(level: float) -> Difference:
+        return both_readings(first, second, items, chosen, replace(plan, level=level))[1]
+
+    return replace(one, margin=margin_of(record, first.metric, plan, difference))
 
 
 def _recovery(

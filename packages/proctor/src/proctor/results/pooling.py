@@ -17,7 +17,7 @@ from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, is_datab
 from proctor.results.arrays import ItemTable, load_items
 from proctor.results.run_scores import RunScores, load_run_scores
 from proctor.runs import Store, chosen_runs
-from proctor.stats import Estimate, GroupSums, Pair, Resampling, can_decide
+from proctor.stats import Estimate, GroupSums, Heterogeneity, Pair, Resampling, can_decide, heterogeneity, site_variance
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -142,7 +142,8 @@ def write_sums(found: SumsFile, out: Path) -> int:
 class PooledMetric:
     """One metric over all institutions: the mean of each system, and all pairs of systems. `lacking` counts the lacking
     items of each system, which are wrong; `left_out` are systems that are not complete at every institution: all, if the
-    metric is not in every file."""
+    metric is not in every file. `spread` says of each pair how much its difference varies between sites; None with one site, or
+    where the difference does not vary within one (fewer than two groups)."""
 
     condition: str
     metric: str
@@ -153,6 +154,7 @@ class PooledMetric:
     pairs: tuple[Pair, ...]
     lacking: Mapping[str, int]
     left_out: tuple[str, ...]
+    spread: tuple[Heterogeneity | None, ...] = ()
 
     @property
     def title(self) -> str:
@@ -175,8 +177,9 @@ class PooledMetric:
                 **asdict(pair.difference),
                 "p_holm": pair.p_holm,
                 "decides": can_decide(pair.difference.groups),
+                "between_sites": None if spread is None else asdict(spread),
             }
-            for pair in self.pairs
+            for pair, spread in zip(self.pairs, self.spread, strict=True)
         ]
         about = {"condition": self.condition, "metric": self.metric, "scorer": self.scorer}
         return {
@@ -223,12 +226,19 @@ def _title(condition: str, metric: str, scorer: str) -> str:
     return f"{metric} by {scorer} under {condition}"
 
 
-def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> PooledMetric:
-    first, whole = parts[0], len(parts) == files
+def _check_bounds(parts: Sequence[MetricSums]) -> None:
+    """Raises `InputError` for different bounds of a metric."""
+    first = parts[0]
     for part in parts:
-        if whole and (part.low, part.high) != (first.low, first.high):
+        if (part.low, part.high) != (first.low, first.high):
             found = f"bounds {part.low} to {part.high}, and {first.low} to {first.high}"
             raise InputError(f"metric {part.metric}", found=found, expected="the same bounds in all files")
+
+
+def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> PooledMetric:
+    first, whole = parts[0], len(parts) == files
+    if whole:
+        _check_bounds(parts)
     common = [name for name in first.systems if whole and all(name in part.systems for part in parts)]
     every = dict.fromkeys(name for part in parts for name in (*part.systems, *part.left_out))
     low, high = -math.inf if first.low is None else first.low, math.inf if first.high is None else first.high
@@ -239,7 +249,18 @@ def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> Pooled
         institutions=len(parts),
         systems=tuple(common),
         means=tuple(sums.means(own)) if sums else (),
-        pairs=tuple(sums.pairs(own)) if sums else (),
+        pairs=(pairs := tuple(sums.pairs(own)) if sums else ()),
         lacking={name: sum(part.lacking.get(name, 0) for part in parts) for name in common},
         left_out=tuple(name for name in every if name not in common),
+        spread=tuple(_spread([part.sums(common) for part in parts], pair) for pair in pairs),
     )
+
+
+def _spread(sites: Sequence[GroupSums], pair: Pair) -> Heterogeneity | None:
+    """How the difference of a pair varies between sites."""
+    apart = [site.totals[:, pair.first] - site.totals[:, pair.second] for site in sites]
+    variances = [site_variance(one, site.counts) for one, site in zip(apart, sites, strict=True)]
+    known = [variance for variance in variances if variance is not None]
+    if len(sites) < 2 or len(known) < len(sites):
+        return None
+    return heterogeneity([float(one.sum() / site.counts.sum()) for one, site in zip(apart, sites, strict=True)], known)

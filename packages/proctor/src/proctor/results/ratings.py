@@ -324,9 +324,9 @@ def scored_cases(
             continue
         before = found.setdefault(cases[item, system], {}).setdefault(dimension, value)
         if before != value:
-            position = f"scores by {scorer}"
+            location = f"scores by {scorer}"
             twice = f"{before:g} and {value:g} on {dimension} for one text, an answer to {item}"
-            raise InputError(store.shown, position, found=twice, expected="the same score")
+            raise InputError(store.shown, location, found=twice, expected="the same score")
     return found
 
 

@@ -193,8 +193,8 @@ def _rows(
             try:
                 check(row)
             except READING_FAULTS as error:
-                position = ", ".join(f"{column} {row[column]!r}"[:80] for column in columns)
-                yield f"table {name}, row with {position}: {_reason(error)}"
+                location = ", ".join(f"{column} {row[column]!r}"[:80] for column in columns)
+                yield f"table {name}, row with {location}: {_reason(error)}"
     except DBAPIError as error:
         yield f"table {name}: {error.orig}"
     except READING_FAULTS as error:  # in a column that SQLAlchemy decodes

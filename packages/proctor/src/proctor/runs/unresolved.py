@@ -216,8 +216,8 @@ def _scores(
     keys: dict[str, Any] = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "judgement_key": judgement.key}
     scores = decided_scores(open_answer.metric, value, card.rating, **keys)
     if not scores:
-        position = f"row {row.number}, column 'value'"
-        raise core.InputError(file, position, found=repr(row.cells["value"]), expected=open_answer.values)
+        location = f"row {row.number}, column 'value'"
+        raise core.InputError(file, location, found=repr(row.cells["value"]), expected=open_answer.values)
     yield from scores
     label = decided_by(judgement.judge.removeprefix(core.HUMAN))
     yield core.Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
@@ -251,8 +251,8 @@ def _filled(file: Path) -> list[core.TableRow]:
         value, reason = (row.cells[name].strip() for name in _FILLED)
         if bool(value) != bool(reason):
             column, found = ("reason", "a value without a reason") if value else ("value", "a reason alone")
-            position = f"row {row.number}, column {column!r}"
-            raise core.InputError(file, position, found=found, expected="value and reason, or neither")
+            location = f"row {row.number}, column {column!r}"
+            raise core.InputError(file, location, found=found, expected="value and reason, or neither")
         if value:
             filled.append(row)
     if not filled:
@@ -274,9 +274,9 @@ def _open_one(
         raise _unknown(row, known, store, benchmark, file)
     one = known[key]
     if row.cells["answer_id"].strip() != one.answer_id:
-        position = f"row {row.number}, column 'answer_id'"
+        location = f"row {row.number}, column 'answer_id'"
         found = f"{row.cells['answer_id']!r}, another answer"
-        raise core.InputError(file, position, found=found, expected=f"{one.answer_id}, the one in the store")
+        raise core.InputError(file, location, found=found, expected=f"{one.answer_id}, the one in the store")
     return one
 
 

@@ -228,13 +228,40 @@ class ResultOptions(Selection, Counting, total=False):
 
 
 class CompareOptions(Selection, Counting, total=False):
-    """What is compared: every run with the run `against`, on these `metrics`, split `by` facets."""
+    """What is compared: every run with the run `against`, on these `metrics`, split `by` facets. With a `margin` in points, the
+    first run is tested to be not worse by it (`equivalence`: neither of the two better). `interaction` tests whether the parts
+    `by` facets differ."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     against: Annotated[
         str | tuple[str, str], Option("Compare every run with this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
     ]
     metrics: Metrics
+    margin: Annotated[float | None, Option("Accept this many points worse.", default=None, low=0, metavar="POINTS")]
+    equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
+    interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
+
+
+class StudyPlanOptions(TypedDict, total=False):
+    """What a study shall show: a true `difference` in points, or with a `margin` that the first is not worse by it. `questions` per
+    group and `repeats` are tried in all combinations. The variances are given as standard deviations in points
+    (`sd_group`, `sd_item`, `sd_repetition`), or come from two `systems` of a store; `sd_repetition` is then taken off the items'."""
+
+    difference: Annotated[float, Option("The true difference, in points.", default=0.0)]
+    margin: Annotated[float | None, Option("Show it not worse by these points.", default=None, low=0, metavar="POINTS")]
+    equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
+    questions: Annotated[int | Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
+    repeats: Annotated[int | Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
+    power: Annotated[float, Option("The probability to show it.", default=0.8)]
+    alpha: Annotated[float, Option("The two-sided level.", default=0.05)]
+    systems: Systems
+    condition: Annotated[str, Option("The pilot's condition.", default="video", names=condition_names)]
+    metric: Annotated[str, Option("The pilot's metric. [default: the headline]", default="")]
+    scorer: Annotated[str, Option("The pilot's judge, of several.", default="")]
+    sd_group: Annotated[float | None, Option("Standard deviation between groups.", default=None, low=0)]
+    sd_item: Annotated[float | None, Option("Standard deviation between items.", default=None, low=0)]
+    sd_repetition: Annotated[float, Option("Standard deviation of repetitions.", default=0.0, low=0)]
+    seed: Seed
 
 
 class ContestOptions(Counting, total=False):

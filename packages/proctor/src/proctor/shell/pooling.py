@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import count_of, number, number_interval, plain_table, thousands
+from proctor.core import count_of, number, number_interval, p_value, percent, plain_table, thousands
 from proctor.reports import FrameLike, Record
 
 if TYPE_CHECKING:
@@ -81,7 +81,29 @@ class PooledTable(FrameLike):
             for pair in metric.pairs
         ]
         adjusted = "Differences; p (Holm) is adjusted for all pairs of systems under a condition"
-        return [plain_table(self.title, heads, means), *([plain_table(adjusted, between, pairs)] if pairs else [])]
+        tables = [plain_table(self.title, heads, means), *([plain_table(adjusted, between, pairs)] if pairs else [])]
+        return [*tables, *self._spread_tables()]
+
+    def _spread_tables(self) -> list[Table]:
+        """How the differences vary between sites; none with one site."""
+        heads = ("first", "second", "metric", ">Q (p)", ">I²", ">τ²", ">interval of τ²", ">a new site's difference")
+        rows = [
+            (
+                metric.systems[pair.first],
+                metric.systems[pair.second],
+                metric.title,
+                f"{number(one.q)} ({p_value(one.p)})",
+                percent(one.i2),
+                f"{one.tau2:.3g}",
+                f"{one.tau2_low:.3g} to {one.tau2_high:.3g}",
+                number_interval(one.predicted_low, one.predicted_high),
+            )
+            for metric in self.whole
+            for pair, one in zip(metric.pairs, metric.spread, strict=True)
+            if one is not None
+        ]
+        title = f"Differences between {count_of(self.sites, 'site')}: heterogeneity, and the 95 % prediction interval"
+        return [plain_table(title, heads, rows)] if rows else []
 
     @property
     def notes(self) -> tuple[str, ...]:

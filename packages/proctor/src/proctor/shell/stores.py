@@ -198,10 +198,13 @@ def _locations(data: str | None) -> list[Path]:
     """The place that questions were read from, and their files."""
     if data is None:
         return []
-    row = Path(data)
+    location = Path(data)
     with suppress(ProctorError, OSError):  # they are gone, or can't be read any more
-        return [row, *(file.resolve() for file in core.reader_of_paths().question_files(row) if file.suffix != ".yaml")]
-    return [row]
+        return [
+            location,
+            *(file.resolve() for file in core.reader_of_paths().question_files(location) if file.suffix != ".yaml"),
+        ]
+    return [location]
 
 
 def _words(location: Path) -> tuple[str, str]:

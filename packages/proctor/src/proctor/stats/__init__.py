@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
+    from proctor.stats.heterogeneity import Heterogeneity, heterogeneity, site_variance
+    from proctor.stats.interactions import Interaction, PartContrast, interaction
+    from proctor.stats.item_analysis import FEWEST_SYSTEMS, ItemAnalysis, item_analysis
     from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
+    from proctor.stats.margins import Margin, MarginTest, margin_test
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import (
         Difference,
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
         paired_differences,
         sums_difference,
     )
+    from proctor.stats.planning import Needed, StudyPlan, VarianceParts, needed_groups, plan_power, variance_parts
     from proctor.stats.ranking import (
         RANK_RULES,
         Rank,
@@ -80,35 +85,48 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "FEWEST_DIFFERENCES", "FEWEST_GROUPS", "RANK_RULES", "RULES", "STATISTICS", "TIE_RULES",
+    "FEWEST_DIFFERENCES", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES", "STATISTICS", "TIE_RULES",
     "AnnotationTolerance", "BucketRankReadings", "Contrast", "Correction", "Difference", "Estimate", "Floats",
-    "GroupSums", "Groups", "HiddenSet", "Ints", "Kind", "LabelVotes", "LatentLabels", "LeastSquaresGain",
-    "Optimism", "Pair", "PreferenceModel", "PreferredSystem", "Rank", "RankReadings", "RankingPlan", "Regression",
+    "GroupSums", "Groups", "Heterogeneity", "HiddenSet", "Interaction", "Ints", "ItemAnalysis", "Kind",
+    "LabelVotes", "LatentLabels", "LeastSquaresGain", "Margin", "MarginTest", "Needed", "Optimism", "Pair",
+    "PartContrast", "PreferenceModel", "PreferredSystem", "Rank", "RankReadings", "RankingPlan", "Regression",
     "Removal", "Resamples", "Resampling", "Rule", "Sampled", "Share", "ShownMeans", "Stability", "Standing",
-    "Standings", "Term", "TieOrder", "TieRule", "VarianceShares", "annotation_tolerance", "average", "borda",
-    "box_agreement", "bradley_terry", "bucket_columns", "bucket_mean_interval", "can_decide", "carrying_groups",
-    "cohen_kappa", "competition_ranks", "contrast", "copeland", "copying", "correlation", "cross_table",
-    "dawid_skene", "entropy", "fewest_groups", "fleiss_kappa", "group_codes", "group_mean_slices", "gwet_ac1",
-    "holm", "holm_known", "krippendorff_alpha", "least_p", "least_squares", "linked", "logistic", "luck",
-    "majority_scores", "mean_interval", "mean_over_buckets", "ordered_ranks", "paired_difference",
-    "paired_differences", "percent_agreement", "prepare_intervals", "rank_buckets", "rank_sums", "rank_systems",
-    "ratio", "repetition_error", "right_in_all", "right_in_any", "same_answers", "slice_means", "sums_difference",
-    "sums_interval", "sums_intervals", "tie_groups", "time_agreement", "times_paired", "variance_shares",
+    "Standings", "StudyPlan", "Term", "TieOrder", "TieRule", "VarianceParts", "VarianceShares",
+    "annotation_tolerance", "average", "borda", "box_agreement", "bradley_terry", "bucket_columns",
+    "bucket_mean_interval", "can_decide", "carrying_groups", "cohen_kappa", "competition_ranks", "contrast",
+    "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy", "fewest_groups",
+    "fleiss_kappa", "group_codes", "group_mean_slices", "gwet_ac1", "heterogeneity", "holm", "holm_known",
+    "interaction", "item_analysis", "krippendorff_alpha", "least_p", "least_squares", "linked", "logistic",
+    "luck", "majority_scores", "margin_test", "mean_interval", "mean_over_buckets", "needed_groups",
+    "ordered_ranks", "paired_difference", "paired_differences", "percent_agreement", "plan_power",
+    "prepare_intervals", "rank_buckets", "rank_sums", "rank_systems", "ratio", "repetition_error", "right_in_all",
+    "right_in_any", "same_answers", "site_variance", "slice_means", "sums_difference", "sums_interval",
+    "sums_intervals", "tie_groups", "time_agreement", "times_paired", "variance_parts", "variance_shares",
 ]  # fmt: skip
 __all__ += [
     "FEWEST_DIFFERENCES",
     "FEWEST_GROUPS",
+    "FEWEST_SYSTEMS",
     "TIE_RULES",
     "AnnotationTolerance",
+    "Heterogeneity",
     "HiddenSet",
+    "Interaction",
+    "ItemAnalysis",
     "LeastSquaresGain",
+    "Margin",
+    "MarginTest",
+    "Needed",
     "Optimism",
+    "PartContrast",
     "PreferenceModel",
     "PreferredSystem",
     "Removal",
     "ShownMeans",
+    "StudyPlan",
     "TieOrder",
     "TieRule",
+    "VarianceParts",
     "annotation_tolerance",
     "box_agreement",
     "bradley_terry",
@@ -118,12 +136,20 @@ __all__ += [
     "fewest_groups",
     "fleiss_kappa",
     "gwet_ac1",
+    "heterogeneity",
+    "interaction",
+    "item_analysis",
     "least_p",
     "least_squares",
     "luck",
+    "margin_test",
     "mean_over_buckets",
+    "needed_groups",
     "percent_agreement",
+    "plan_power",
     "prepare_intervals",
+    "site_variance",
     "time_agreement",
     "times_paired",
+    "variance_parts",
 ]  # fmt: skip

@@ -356,9 +356,9 @@ def borda(ranks: Floats) -> Floats:
 
 
 def competition_ranks(scores: Floats) -> NDArray[np.int64]:
-    """1 + the number of higher scores; equal scores share a place. Leading axes are kept.
+    """1 + the number of higher scores; equal scores share a rank. Leading axes are kept.
 
-    >>> places(np.array([0.5, 2.0, 0.5])).tolist()
+    >>> competition_ranks(np.array([0.5, 2.0, 0.5])).tolist()
     [2, 1, 2]
     """
     rounded = np.round(scores, 9)  # ignores rounding errors

@@ -7,10 +7,36 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
-__all__ = ["betaincinv", "expit", "gammaln", "logit", "ndtr", "ndtri", "stdtr", "stdtrit"]
+__all__ = [
+    "betaincinv",
+    "chdtrc",
+    "chdtri",
+    "expit",
+    "fdtrc",
+    "gammaln",
+    "logit",
+    "nctdtr",
+    "ndtr",
+    "ndtri",
+    "stdtr",
+    "stdtrit",
+]
 
 if TYPE_CHECKING:
-    from scipy.special import betaincinv, expit, gammaln, logit, ndtr, ndtri, stdtr, stdtrit
+    from scipy.special import (
+        betaincinv,
+        chdtrc,
+        chdtri,
+        expit,
+        fdtrc,
+        gammaln,
+        logit,
+        nctdtr,
+        ndtr,
+        ndtri,
+        stdtr,
+        stdtrit,
+    )
 else:
 
     def _deferred(name):
@@ -22,7 +48,9 @@ else:
         call.__name__ = call.__qualname__ = name
         return call
 
-    betaincinv, expit, gammaln, logit, ndtr, ndtri, stdtr, stdtrit = map(_deferred, __all__)
+    betaincinv, chdtrc, chdtri, expit, fdtrc, gammaln, logit, nctdtr, ndtr, ndtri, stdtr, stdtrit = map(
+        _deferred, __all__
+    )
 
 
 def prepare_intervals() -> None:

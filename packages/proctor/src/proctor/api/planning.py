@@ -1,0 +1,71 @@
+"""Plan a study: `plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+from proctor.core import InputError, UsageError
+from proctor.reports import PlanTable, plans_of
+from proctor.runs import Store
+from proctor.shell import StoredRuns, StudyPlanOptions, filled, listed, stored
+from proctor.stats import StudyPlan, VarianceParts
+
+
+def plan(
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[StudyPlanOptions]
+) -> PlanTable:
+    """How many groups (videos) × questions × repetitions a comparison of two systems needs.
+
+    The variances of the difference come from a pilot, two `systems` in `source` (a store, its path, or what `run` returned), or are
+    given in points (`sd_group`, `sd_item`, `sd_repetition`). Raises `InputError` for impossible numbers, and `UsageError` for both
+    sources of variances or none. The command is `proctor plan`.
+    """
+    given = filled("plan", StudyPlanOptions, options)
+    typed = given["sd_group"] is not None or given["sd_item"] is not None
+    if typed and source is not None:
+        raise UsageError("--sd-group and --sd-item are for a study without a pilot. Leave them or --from out.")
+    if not typed and source is None:
+        raise UsageError("The variances are missing: --from STORE --system A --system B, or --sd-group and --sd-item.")
+    pilot_groups, said, unit = None, "", 100.0
+    if typed:
+        parts = VarianceParts(
+            *((given[name] or 0.0) ** 2 / unit**2 for name in ("sd_group", "sd_item", "sd_repetition"))
+        )
+    else:
+        from proctor.results import read_pilot
+
+        where = stored(source, benchmark, given["systems"])
+        found = read_pilot(
+            where.store,
+            where.benchmark,
+            where.systems,
+            condition=given["condition"],
+            metric=given["metric"],
+            scorer=given["scorer"],
+            repetition=0.0,
+        )
+        unit = 100.0 if found.metric.percent else 1.0
+        parts = _with_repetition(found.parts, (given["sd_repetition"] / unit) ** 2)
+        pilot_groups, said = (
+            found.groups,
+            f"{found.first} minus {found.second}, {found.metric.label}, {found.condition}",
+        )
+    margin = given["margin"]
+    wanted = StudyPlan(
+        difference=given["difference"] / unit,
+        margin=None if margin is None else margin / unit,
+        equivalence=given["equivalence"],
+        alpha=given["alpha"],
+        power=given["power"],
+        seed=given["seed"],
+    )
+    plans = plans_of(wanted, listed(given["questions"]), listed(given["repeats"]))
+    return PlanTable(parts, plans, pilot_groups, said, unit)
+
+
+def _with_repetition(parts: VarianceParts, repetition: float) -> VarianceParts:
+    """The items' part split, with one answer per item in the pilot. Raises `InputError` for more than the whole."""
+    if repetition > parts.item:
+        raise InputError("sd_repetition", found="more than the pilot's items vary", expected="less")
+    return VarianceParts(parts.group, parts.item - repetition, repetition)
