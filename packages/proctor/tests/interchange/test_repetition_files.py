@@ -176,20 +176,23 @@ def test_a_row_of_a_run_without_repetitions_says_so(tmp_path: Path) -> None:
     assert "repeats" not in made.runs[0].settings
 
 
-def test_batches_have_the_number_in_the_id(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ends", "none", "first"), [("#", False, 1), ("#", False, 0), ("-r", True, 0), ("-r", False, 1)]
+)
+def test_batches_have_the_number_in_the_id(ends: str, none: bool, first: int, tmp_path: Path) -> None:
     lines = []
     for item, texts in VALUES.items():
-        for number, text in enumerate(texts, start=1):
+        for number, text in enumerate(texts, start=first):
             body = {"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
             response = {"status_code": 200, "body": body}
-            lines.append({"custom_id": f"{item}#{number}", "response": response, "error": None})
+            name = item if none and number == 0 else f"{item}{ends}{number}"
+            lines.append({"custom_id": name, "response": response, "error": None})
     file = tmp_path / "batch.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert said(imported(file)) == WHOLE
-    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, lines[0] | {"custom_id": "q000#9"}]))
-    with pytest.raises(
-        InputError, match=r"column 'custom_id': found 1, 2, 3, 9 and no 4, expected every number from 1 to 9"
-    ):
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, lines[0] | {"custom_id": f"q000{ends}9"}]))
+    told = rf"column 'custom_id': found {first}, .*9 and no {first + 3}, expected every number from {first} to 9$"
+    with pytest.raises(InputError, match=told):
         imported(file)
 
 

@@ -55,7 +55,7 @@ class RecordedAnswer:
 class RecordedFile:
     """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for
     unreadable records. `own_order` means that Proctor wrote the letters, in the order of the item's options; `in_ids` that the
-    number of a repetition stands in the id, as ID#NUMBER, since the format has no other field for it."""
+    number of a repetition stands in the id, as ID#NUMBER or ID-rNUMBER, since the format has no other field for it."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""
@@ -100,7 +100,10 @@ def mapped(
             chosen[key] = replace(answer, options=shown)
             faults += _other_options(item, chosen[key])
     faults += _other_prompts(chosen)
-    if not by_location and (wrong := passed_off([(one.location, one.key) for one in unknown], items)) is not None:
+    if (
+        not (by_location or faults)
+        and (wrong := passed_off([(one.location, one.key) for one in unknown], items)) is not None
+    ):
         faults.append(wrong)
     if faults:
         raise _refused(file, faults)
@@ -164,22 +167,26 @@ def _words_of(prompt: str) -> list[str]:
 
 
 def _with_numbers_of_ids(found: RecordedFile, items: Mapping[str, core.Item]) -> RecordedFile:
-    """The records with their repetition, where an id is one of an item with `#` and a number behind it."""
-    split = {
-        row: own
-        for row, answer in enumerate(found.answers)
-        if "#" in answer.key and (own := suffixed(answer.key, items))
-    }
-    cells = [(found.answers[row].location, number) for row, (_, number) in split.items()]
-    numbers, faults = numbered(cells, column="custom_id")
+    """The records with their repetition, where an id is one of an item with `#` or `-r` and a number behind it. The id
+    alone, beside such ids, is the first repetition."""
+    split = [suffixed(one.key, items) if _NUMBERED.search(one.key) else None for one in found.answers]
+    several = {own[0] for own in split if own is not None}
+    numbers = [
+        own[1] if own is not None else 0 if one.key in several else None
+        for own, one in zip(split, found.answers, strict=True)
+    ]
+    cells = [(one.location, number) for one, number in zip(found.answers, numbers, strict=True) if number is not None]
+    counted, faults = numbered(cells, column="custom_id")
     if faults:
         return replace(found, faults=(*found.faults, *faults))
-    own = {row: (key, number) for (row, (key, _)), number in zip(split.items(), numbers, strict=True)}
-    answers = [
-        replace(one, key=own[row][0], repetition=own[row][1]) if row in own else one
-        for row, one in enumerate(found.answers)
-    ]
+    left, answers = iter(counted), list[RecordedAnswer]()
+    for one, own, number in zip(found.answers, split, numbers, strict=True):
+        key = one.key if own is None else own[0]
+        answers.append(one if number is None else replace(one, key=key, repetition=next(left)))
     return replace(found, answers=answers)
+
+
+_NUMBERED = re.compile(r"(?:#|-r)\d{1,6}$")
 
 
 def read_reply(item: core.Item, text: str) -> core.Answer:
