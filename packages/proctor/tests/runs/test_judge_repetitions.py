@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,9 +81,9 @@ class Wavering:
         return verdict((2, 0, 1, 1, 0)[number])
 
 
-def judge(store: Store, server: FaultyServer, repeats: int = 1, **more: object) -> proctor.core.Score | object:
-    options = {"judge": "three-level", "model": "openai:judge", "base_url": server.url, "repeats": repeats, **more}
-    return proctor.score(store, "words", **options)  # type: ignore[arg-type]
+def judge(store: Store, server: FaultyServer, repeats: int = 1, **more: Any) -> None:
+    asked = {"judge": "three-level", "model": "openai:judge", "base_url": server.url, "repeats": repeats, **more}
+    proctor.score(store, "words", **asked)
 
 
 def singles(store: Store, repetition: int = 0) -> dict[str, dict[int, float]]:
@@ -127,9 +128,9 @@ def test_more_judgements_are_asked_later_and_the_first_is_not_paid_again(store: 
         judge(store, server, 2)
         assert (len(model.asked), scores(store)) == (10, dict.fromkeys(ANSWERS, 1.0))
         judge(store, server, 5)
-        assert (len(model.asked), scores(store)) == (25, dict.fromkeys(ANSWERS, pytest.approx(0.8)))
+        assert (len(model.asked), set(scores(store).values())) == (25, {0.8})
         judge(store, server)
-        assert (len(model.asked), scores(store)) == (25, dict.fromkeys(ANSWERS, pytest.approx(0.8)))
+        assert (len(model.asked), set(scores(store).values())) == (25, {0.8})
     assert store.card("words").scorers[JUDGE]["repeats"] == 5
 
 

@@ -145,7 +145,8 @@ def sent(server: FaultyServer) -> list[tuple[str, int | None]]:
 
 def test_a_model_gets_a_seed_of_its_own_in_each_repetition_which_is_on_record(tmp_path: Path) -> None:
     folder, path = write_text_folder(tmp_path / "data", 4), tmp_path / "runs.db"
-    words = ["run", "simulated", "--data", folder, "--store", path, "--condition", "text-only", "--model", "local"]
+    words: list[str | Path] = ["run", "simulated", "--data", folder, "--store", path, "--condition", "text-only"]
+    words += ["--model", "local"]
     with FaultyServer(answer_tray) as server:
         done = command(*words, "--base-url", server.url, "--repeats", "3", "--settings", "temperature=0")
         assert done.returncode == 0, done.stderr
@@ -160,7 +161,7 @@ def test_a_model_gets_a_seed_of_its_own_in_each_repetition_which_is_on_record(tm
     assert Counter(asked).most_common(1)[0][1] == 1
     store = Store(path, create=False)
     (own,) = [one for one in store.runs("simulated") if one.system == "local"]
-    recorded = {
+    recorded: dict[tuple[str, int], Any] = {
         (item, answer.repetition): answer.extra.get("seeds")
         for number in range(3)
         for item, answer in store.answers(own, number).items()
@@ -175,7 +176,8 @@ def test_a_model_gets_a_seed_of_its_own_in_each_repetition_which_is_on_record(tm
 
 def test_no_two_repetitions_share_a_reply_of_a_batch(tmp_path: Path) -> None:
     folder, batch = write_text_folder(tmp_path / "data", 3), tmp_path / "batch"
-    words = ["run", "simulated", "--data", folder, "--store", tmp_path / "r.db", "--condition", "text-only"]
+    words: list[str | Path] = ["run", "simulated", "--data", folder, "--store", tmp_path / "r.db"]
+    words += ["--condition", "text-only"]
     words += ["--model", "local", "--base-url", "http://localhost:9/v1", "--batch", batch, "--repeats", "2"]
     assert command(*words).returncode == 0
     requests = [json.loads(line) for line in (batch / "requests-0001.jsonl").read_text().splitlines()]
