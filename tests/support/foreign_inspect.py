@@ -164,7 +164,7 @@ def shuffled(folder: Path) -> dict[str, Any]:
     told: dict[str, Any] = {}
     wanted: dict[str, tuple[str, int | None]] = {
         "one": ("1", None),
-        "first": ("3", None),
+        "all": ("3", None),
         "third": ("3", 3),
         "fourth": ("3", 4),
     }
@@ -180,6 +180,7 @@ def shuffled(folder: Path) -> dict[str, Any]:
             "notes": made.notes,
             "letters": sorted({answer.text for answer in answers.values()}),
             "shown": answers["q0"].extra["options_shown"],
+            "repetitions": len(made.store.repetitions(made.runs[0])),
         }
     return told
 
@@ -259,9 +260,37 @@ def written(folder: Path) -> dict[str, Any]:
     }
 
 
+def repetitions(folder: Path) -> dict[str, Any]:
+    """A run of three repetitions as a log, as Inspect reads it, and read back."""
+    from inspect_ai.log import read_eval_log
+
+    from tests.support.toy_run import toy
+
+    rows = [f"q00{item},{item + number},{number}" for item in range(3) for number in range(3)]
+    (folder / "mine.csv").write_text("\n".join(["id,answer,repetition", *rows]) + "\n")
+    made = proctor.import_answers(toy(3), folder / "mine.csv", name="mine", store=folder / "first.db")
+    made.export(folder / "log.eval", format="inspect")
+    log = read_eval_log(str(folder / "log.eval"))
+    again = proctor.import_answers(toy(3), folder / "log.eval", name="mine", store=folder / "second.db")
+    both = [
+        [
+            sorted((item, one.text, one.parsed) for item, one in found.store.answers(found.runs[0], number).items())
+            for number in found.store.repetitions(found.runs[0])
+        ]
+        for found in (made, again)
+    ]
+    return {
+        "same": both[0] == both[1] and len(both[0]) == 3,
+        "epochs": [log.eval.config.epochs, sorted({sample.epoch for sample in log.samples or ()})],
+        "status": log.status,
+        "samples": len(log.samples or ()),
+    }
+
+
 if __name__ == "__main__":
     location = Path(sys.argv[1])
-    if more := {"shuffled": shuffled, "ended": ended, "written": written}.get(" ".join(sys.argv[2:])):
+    asked = {"shuffled": shuffled, "ended": ended, "written": written, "repetitions": repetitions}
+    if more := asked.get(" ".join(sys.argv[2:])):
         sys.stdout.write(json.dumps(more(location)) + "\n")
     else:
         evaluate(location)

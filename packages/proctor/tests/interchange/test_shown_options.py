@@ -61,23 +61,29 @@ def lines(file: Path, rows: list[dict[str, Any]]) -> Path:
     return file
 
 
+def accuracy_of(made: proctor.Evaluation, repetition: int) -> float:
+    """The share of right answers of one repetition."""
+    rows = made.store.score_rows(made.runs[0], metric="accuracy", scorer="code", repetition=repetition)
+    return sum(row.value for row in rows) / len(rows)
+
+
 # -- each reader
 
 
 def test_inspect_shuffles_choices_and_asks_several_times(tmp_path: Path) -> None:
     """Inspect itself: a model that always names the right option is right in all of 12, though A stands for it in few."""
     found = foreign("tests.support.foreign_inspect", tmp_path, "shuffled")
-    for name in ("one", "first"):
-        assert found[name]["figures"] == {"accuracy/code": 1.0, "choice/inspect": 1.0}
+    two_of_three = pytest.approx(2 / 3)
+    for name, figure, same in (("one", 1.0, "12 items"), ("all", two_of_three, "36 answers")):
+        assert found[name]["figures"] == {"accuracy/code": figure, "choice/inspect": figure}
         assert len(found[name]["letters"]) > 1
         assert sorted(found[name]["shown"]) == sorted(OPTIONS)
-        assert "the file's own score (choice) is the same as ours on 12 items" in found[name]["notes"]
+        assert f"the file's own score (choice) is the same as ours on {same}" in found[name]["notes"]
     assert found["third"]["figures"] == {"accuracy/code": 0.0, "choice/inspect": 0.0}
-    told = "Not read, --epoch N reads one of them: epoch 2: 12 samples, choice 1.000; epoch 3: 12 samples, choice 0.000"
-    assert f"3 epochs: epoch 1 is read (12 samples, choice 1.000). {told}" in found["first"]["notes"]
-    assert any(
-        note.startswith("3 epochs: epoch 3 is read (12 samples, choice 0.000)") for note in found["third"]["notes"]
-    )
+    each = "epoch 1: 12 samples, choice 1.000; epoch 2: 12 samples, choice 1.000; epoch 3: 12 samples, choice 0.000"
+    assert f"3 epochs, read as 3 repetitions of each item. {each}" in found["all"]["notes"]
+    assert (found["one"]["repetitions"], found["all"]["repetitions"], found["third"]["repetitions"]) == (1, 3, 1)
+    assert any(note.startswith("3 epochs: epoch 3 alone is read (--epoch)") for note in found["third"]["notes"])
     assert not any("epochs" in note for note in found["one"]["notes"])
     assert found["fourth"]["error"] == "--epoch 4 is not there: choose one of 1, 2, 3"
 
@@ -284,17 +290,22 @@ def test_a_table_with_epochs(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     pd.DataFrame(rows).to_csv(file, index=False)
     first, second = imported(file), imported(file, epoch=2)
-    assert (accuracy(first), accuracy(second)) == (1.0, 0.0)
-    assert "2 epochs: epoch 1 is read. Not read, --epoch N reads one of them: 2 (12 rows)" in first.notes
+    assert (accuracy(first), accuracy(second)) == (0.5, 0.0), "the mean over the repetitions, or one of them"
+    assert [accuracy_of(first, number) for number in (0, 1)] == [1.0, 0.0]
+    assert "2 repetitions of each item, by the column 'epoch'" in first.notes
+    assert "2 repetitions: 2 alone is read (--epoch)" in second.notes
+    assert second.store.repetitions(second.runs[0]) == [0]
     with pytest.raises(InputError, match=r"--epoch 3 is not there: choose one of 1, 2"):
         imported(file, epoch=3)
     samples = [{"doc_id": f"q{n}", "resps": [["A", "B"]], "filtered_resps": ["A"]} for n in range(12)]
     made = imported(lines(tmp_path / "s.jsonl", samples), epoch=2)
     assert accuracy(made) == 0.0
     assert any(
-        note.startswith("12 samples with several replies (up to 2): reply 2 is read. Not read, --epoch N")
+        note.startswith("12 samples with several replies (up to 2): reply 2 alone is read (--epoch)")
         for note in made.notes
     )
+    both = imported(lines(tmp_path / "s.jsonl", samples))
+    assert [accuracy_of(both, number) for number in (0, 1)] == [1.0, 0.0]
     batch = [{"custom_id": "q0", "response": {}}]
     with pytest.raises(InputError, match=r"openai-batch has one answer of a system to an item. Leave --epoch 2 out"):
         imported(lines(tmp_path / "b.jsonl", batch), epoch=2)

@@ -1,7 +1,7 @@
 """Which of several answers of a system to an item is being made.
 
 The engine says so around each question, and whatever draws while it is answered asks here: a model's client sends another
-seed, and a baseline draws anew. So no system needs to know of repetitions, and none can answer two of them from one draw.
+seed, and a baseline draws again. So no system needs to know of repetitions, and none can answer two of them from one draw.
 """
 
 from __future__ import annotations

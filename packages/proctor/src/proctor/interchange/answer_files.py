@@ -256,8 +256,8 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 
 
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads the file of results, or the file of errors. A `custom_id` is an item's id, with "#" and the number of the
-    repetition (from 0 or 1) behind it where there are several answers to an item. The status is `failed` for a request that expired, was
+    """Reads the file of results, or the file of errors. A `custom_id` is an item's id, with "#" or "-r" and the
+    number of the repetition (from 0 or 1) behind it where there are several answers to an item. The status is `failed` for a request that expired, was
     cancelled, or met a rate limit or a server error, `refused` for refused content, and `error` for a request that
     could not be answered (a context too long). A reply that broke off is `failed`, and one that a filter stopped
     `refused`, by the words of `proctor.models.read_ending`. A line may also hold its request, whose message lists the

@@ -177,6 +177,7 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
         status,
         reason,
         prompt=_prompt(sample),
+        asked=_asked(sample),
         options=tuple(sample.choices or ()),
         usage=usage,
         model_s=sample.output.time,
@@ -189,9 +190,13 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
 
 def _prompt(sample: EvalSample) -> str:
     """The sample's input, and after it the first message to the model, which lists the options."""
-    given = sample.input if isinstance(sample.input, str) else " ".join(one.text for one in sample.input)
+    given = _asked(sample)
     sent = [message.text for message in sample.messages if message.role == "user"]
     return given if not sent or sent[0] in given else f"{given}\n{sent[0]}"
+
+
+def _asked(sample: EvalSample) -> str:
+    return sample.input if isinstance(sample.input, str) else " ".join(one.text for one in sample.input)
 
 
 def _scores(sample: EvalSample) -> dict[str, float]:

@@ -30,7 +30,7 @@ class RecordedAnswer:
     the format has it, and `options` the options that the record states, in the order of their letters. `scores` are
     recorded scores by metric, `compared` those that are only compared with ours, and `targets` the record's own
     reference answers. `parsed` is the value in a record that Proctor wrote (of options that were shown in another
-    order, for example). `repetition` counts the system's answers to the item from 0; None: the file does not number
+    order, for example). `asked` is the question in the prompt, where a record has it apart. `repetition` counts the system's answers to the item from 0; None: the file does not number
     them."""
 
     location: str
@@ -48,13 +48,14 @@ class RecordedAnswer:
     parsed: JsonValue = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
     repetition: int | None = None
+    asked: str = ""
 
 
 @dataclass(frozen=True)
 class RecordedFile:
     """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for
     unreadable records. `own_order` means that Proctor wrote the letters, in the order of the item's options; `in_ids` that the
-    number of a repetition stands in the id, as ID#NUMBER, since the format has no other field for it."""
+    number of a repetition stands in the id, as ID#NUMBER or ID-rNUMBER, since the format has no other field for it."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""
@@ -99,7 +100,10 @@ def mapped(
             chosen[key] = replace(answer, options=shown)
             faults += _other_options(item, chosen[key])
     faults += _other_prompts(chosen)
-    if not by_location and (wrong := passed_off([(one.location, one.key) for one in unknown], items)) is not None:
+    if (
+        not (by_location or faults)
+        and (wrong := passed_off([(one.location, one.key) for one in unknown], items)) is not None
+    ):
         faults.append(wrong)
     if faults:
         raise _refused(file, faults)
@@ -151,8 +155,9 @@ def _other_prompts(chosen: Mapping[_Key, RecordedAnswer]) -> list[core.Finding]:
     faults = []
     for (name, _), answer in chosen.items():
         before = first.setdefault(name, answer)
-        if answer.prompt and before.prompt and _words_of(answer.prompt) != _words_of(before.prompt):
-            found = f"another prompt for {name}: {answer.prompt[:_SHOWN]!r}"
+        now, then = answer.asked or answer.prompt, before.asked or before.prompt
+        if now and then and _words_of(now) != _words_of(then):
+            found = f"another prompt for {name}: {now[:_SHOWN]!r}"
             faults.append(_fault("another prompt", answer.location, found, f"the one of {before.location}"))
     return faults
 
@@ -162,22 +167,26 @@ def _words_of(prompt: str) -> list[str]:
 
 
 def _with_numbers_of_ids(found: RecordedFile, items: Mapping[str, core.Item]) -> RecordedFile:
-    """The records with their repetition, where an id is one of an item with `#` and a number behind it."""
-    split = {
-        row: own
-        for row, answer in enumerate(found.answers)
-        if "#" in answer.key and (own := suffixed(answer.key, items))
-    }
-    cells = [(found.answers[row].location, number) for row, (_, number) in split.items()]
-    numbers, faults = numbered(cells, column="custom_id")
+    """The records with their repetition, where an id is one of an item with `#` or `-r` and a number behind it. The id
+    alone, beside such ids, is the first repetition."""
+    split = [suffixed(one.key, items) if _NUMBERED.search(one.key) else None for one in found.answers]
+    several = {own[0] for own in split if own is not None}
+    numbers = [
+        own[1] if own is not None else 0 if one.key in several else None
+        for own, one in zip(split, found.answers, strict=True)
+    ]
+    cells = [(one.location, number) for one, number in zip(found.answers, numbers, strict=True) if number is not None]
+    counted, faults = numbered(cells, column="custom_id")
     if faults:
         return replace(found, faults=(*found.faults, *faults))
-    own = {row: (key, number) for (row, (key, _)), number in zip(split.items(), numbers, strict=True)}
-    answers = [
-        replace(one, key=own[row][0], repetition=own[row][1]) if row in own else one
-        for row, one in enumerate(found.answers)
-    ]
+    left, answers = iter(counted), list[RecordedAnswer]()
+    for one, own, number in zip(found.answers, split, numbers, strict=True):
+        key = one.key if own is None else own[0]
+        answers.append(one if number is None else replace(one, key=key, repetition=next(left)))
     return replace(found, answers=answers)
+
+
+_NUMBERED = re.compile(r"(?:#|-r)\d{1,6}$")
 
 
 def read_reply(item: core.Item, text: str) -> core.Answer:
@@ -319,6 +328,7 @@ def _compared(
         for answer in answers
         if answer.status is core.Status.ANSWERED and scorer.applies(items[answer.item_id])
     }
+    unit = "answer" if any(number for _, number in chosen) else "item"
     theirs: dict[str, dict[_Key, float]] = {}
     for key in ours:
         for metric, value in {**chosen[key].scores, **chosen[key].compared}.items():
@@ -327,18 +337,21 @@ def _compared(
     for metric, values in theirs.items():
         if set(values.values()) <= _RIGHT_OR_WRONG:
             other = [key[0] for key, value in values.items() if value != ours[key]]
-            lines.append(_difference(f"the file's own score ({metric})", other, len(values)))
+            lines.append(_difference(f"the file's own score ({metric})", other, len(values), unit))
     keys = {key: _same_key(items[key[0]], chosen[key]) for key in ours}
     known = [key for key, same in keys.items() if same is not None]
     other = [key[0] for key in known if not keys[key]]
-    return [*lines[:_SOME], *([_difference("the file's own reference answer", other, len(known))] if other else [])]
+    return [
+        *lines[:_SOME],
+        *([_difference("the file's own reference answer", other, len(known), unit)] if other else []),
+    ]
 
 
-def _difference(what: str, other: Sequence[str], count: int) -> str:
+def _difference(what: str, other: Sequence[str], count: int, unit: str) -> str:
     if not other:
-        return f"{what} is the same as ours on {core.count_of(count, 'item')}"
+        return f"{what} is the same as ours on {core.count_of(count, unit)}"
     some = ", ".join(other[:_SOME]) + (" …" if len(other) > _SOME else "")
-    return f"{what} differs from ours on {len(other)} of {core.count_of(count, 'item')}: {some}"
+    return f"{what} differs from ours on {len(other)} of {core.count_of(count, unit)}: {some}"
 
 
 def _same_key(item: core.Item, answer: RecordedAnswer) -> bool | None:

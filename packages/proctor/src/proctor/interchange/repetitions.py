@@ -14,7 +14,7 @@ COLUMNS = ("repetition", "epoch")
 
 _MOST = 1000
 _SUFFIX = re.compile(
-    r"(?:[#@:/_.~\s-]+|(?=\())\(?(?:rep|repeat|repetition|epoch|run|sample|trial|try)?[_.\s-]*(\d{1,6})\)?",
+    r"(?:[#@:/_.~\s-]+|(?=\())\(?(?:rep|repeat|repetition|epoch|run|r|sample|trial|try)?[_.\s-]*(\d{1,6})\)?",
     re.IGNORECASE,
 )
 """What is put behind an item's id to make another id of each answer to it: "#2", "_rep2", " (2)", "/run-2"."""

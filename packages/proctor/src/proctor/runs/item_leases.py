@@ -264,32 +264,40 @@ async def share_out(
 ) -> None:
     """Claims free parts of the jobs and queues their items, until every item has an answer. Items of other workers are
     checked again, since their claims may expire. The worker goes through the runs in turn, and begins at a position drawn
-    from its name, so that workers rarely want the same items; a later repetition begins where nothing of an earlier one
-    is free."""
-    left = {(job.run.id, job.repetition): (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
-    looks, without, rest, seed = 0, 0, _LOOK_S, int(claims.worker[:8], 16)
+    from its name, so that workers rarely want the same items. It looks for a free item of a later repetition only where
+    no earlier one has any."""
+    left = {_job_key(job): (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
+    looks, turn, without, rest, seed = 0, 0, 0, _LOOK_S, int(claims.worker[:8], 16)
     while left and not stop.is_set():
-        first = min(repetition for _, repetition in left)
-        early = [one for (_, repetition), one in left.items() if repetition == first]
-        open_jobs = early if without < len(early) else list(left.values())
-        job, parts = open_jobs[(seed + looks) % len(open_jobs)]
+        if without >= len(left):  # nothing is free anywhere
+            await asyncio.sleep(rest)
+            without, rest = 0, min(2 * rest, _LOOK_MAX_S, max(_LOOK_S, claims.lease_s / 8))
+            continue
+        job, parts = _in_turn(list(left.values()), seed + turn)[without]
         draws = generator(seed, "look", str(looks))
         looks += 1
         known = await asyncio.to_thread(outlasting, partial(claims.look, job.run, job.repetition))
         opened = known.free | known.busy
         parts = [part for part in parts if any(item.id in opened for item in part)]
         if not parts:
-            del left[job.run.id, job.repetition]
+            del left[_job_key(job)]
             continue
-        left[job.run.id, job.repetition] = job, parts
+        left[_job_key(job)] = job, parts
         start = int(draws.integers(len(parts)))
         if await _taken(job, parts[start:] + parts[:start], waiting, stop, tally, claims, known.free):
-            without, rest = 0, _LOOK_S
-            continue
-        without += 1
-        if without >= len(early) + len(left) * (len(early) < len(left)):  # nothing is free anywhere
-            await asyncio.sleep(rest)
-            without, rest = 0, min(2 * rest, _LOOK_MAX_S, max(_LOOK_S, claims.lease_s / 8))
+            turn, without, rest = turn + 1, 0, _LOOK_S
+        else:
+            without += 1
+
+
+def _job_key(job: Job) -> tuple[int, int]:
+    return job.run.id, job.repetition
+
+
+def _in_turn(left: Sequence[tuple[Job, list[list[Item]]]], turn: int) -> list[tuple[Job, list[list[Item]]]]:
+    """The jobs with their parts: repetition by repetition, and within each beginning with another run each turn."""
+    start = turn % len(left)
+    return sorted((*left[start:], *left[:start]), key=lambda one: one[0].repetition)
 
 
 async def _taken(
