@@ -49,6 +49,7 @@ OWN = {
     "results/analyses.py": {"vote"},
     "results/judgements.py": {"vote"},
     "runs/scoring.py": {"votes"},
+    "runs/judge_repetitions.py": {"votes"},  # of a panel that is asked several times
     "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames
     "results/performance.py": {"vote"},  # of an ensemble of systems
 }
