@@ -4,6 +4,7 @@ images are asked and answers scored: workers, containers, scorers, the process t
 python bench/killed.py                # 60 kills, on SQLite
 python bench/killed.py --postgres     # 60 kills, and the database is restarted 10 times among them
 python bench/killed.py --pages        # the server is proctor serve, to which teams send their images by its form
+python bench/killed.py --repeats 5    # a run of 100 questions with five repetitions instead (also with --postgres)
 
 Two workers, each with a scorer's process; images are programs of ten questions (a question takes 10 ms, scoring 30 ms);
 leases last a second. In the end nothing may be stuck, each team's counters must be what its submissions add up to, and
@@ -39,6 +40,7 @@ from proctor_web.schema import sessions
 from proctor_web.sessions import start_session
 from tests.support.hosted import account
 from tests.support.hosted_work import TrustingExecutor, asked_folder
+from tests.support.killed_runs import kill_run
 from tests.support.killed_workers import TARGETS, Storm
 from tests.support.postgres import binaries, restartable_postgres
 
@@ -122,13 +124,34 @@ class PagesStorm(Storm):
         return {"cookie": f"proctor={cookie}", "x-csrf-token": csrf}, csrf
 
 
+def kill_repeats(options: argparse.Namespace) -> None:
+    """Kills a run with repetitions, and says what it cost."""
+    kills = min(options.kills, 20 * options.repeats)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = str(folder / "runs.db")
+        if options.postgres:
+            programs = binaries()
+            if programs is None:
+                sys.exit("no PostgreSQL server here (Debian: apt-get install postgresql)")
+            url = f"{stack.enter_context(restartable_postgres(programs))[0]}/postgres"
+        found = kill_run(url, folder, items=100, repeats=options.repeats, kills=kills, seed=options.seed)
+    print(f"{found.kills} kills in {found.seconds:.0f} s on {'PostgreSQL' if options.postgres else 'SQLite'}")
+    print(f"  {found.answers} answers (100 questions, {options.repeats} repetitions): 0 lost, 0 twice in the store")
+    print(f"  requests under way at a kill, paid again: {found.again}; recorded answers paid again: 0")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--postgres", action="store_true", help="on PostgreSQL, which is restarted, too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pages", action="store_true", help="the server is proctor serve")
+    parser.add_argument("--repeats", type=int, default=0, help="kill a run with so many repetitions instead")
     options = parser.parse_args()
+    if options.repeats:
+        kill_repeats(options)
+        return
     targets = [TARGETS[number % len(TARGETS)] for number in range(options.kills)]
     with ExitStack() as stack:
         folder = asked_folder(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "trays")

@@ -3,6 +3,7 @@ nothing is paid twice."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from proctor.core import Answer, Benchmark, InputError, Item, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import RESOLVED, RUBRIC, UNRESOLVED
 from proctor.results import results
-from proctor.runs import Run, Store, check_store, delete_runs, delete_scores, merge_stores
+from proctor.runs import Run, Store, check_store, decide, delete_runs, delete_scores, merge_stores, write_open
 from proctor.runs.judge_repetitions import add_judge_scores, judge_score_rows, mean_scores
 from proctor.runs.store import Run as StoredRun
 from tests.support.faulty_server import FaultyServer, Request
@@ -209,6 +210,40 @@ def test_what_a_person_decided_stays(store: Store) -> None:
     assert all("view 0" not in text for text, _ in model.asked if "the liver again" not in text)
     add_judge_scores(store, [(run, Score(item_id="q0", metric="rubric", value=0.0, scorer=JUDGE), 0)])
     assert scores(store)["q0"] == 1.0
+
+
+def test_an_open_answer_of_any_repetition_is_listed_and_decided_by_a_person(store: Store, tmp_path: Path) -> None:
+    def sometimes(request: Request) -> str:
+        return "no verdict" if "the liver again" in request.text or "no drain" in request.text else verdict(2)
+
+    with FaultyServer(sometimes) as server:
+        judge(store, server)
+    out = tmp_path / "open.csv"
+    assert write_open(store, "words", out) == 2
+    with out.open(encoding="utf-8-sig", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert [(row["item"], row["repetition"], row["answer"]) for row in rows] == [
+        ("q0", "1", "the liver again"),
+        ("q2", "1", "no drain"),
+    ]
+    rows[0] |= {"value": "1 wrong conclusion", "reason": "said twice"}
+    with out.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    counts = decide(store, "words", out, by="anna", at="2026-08-01T10:00:00+00:00")
+    assert (counts.answers, counts.left) == (1, 1)
+    assert (scores(store, 1)["q0"], scores(store)["q0"]) == (1.0, 2.0)
+
+
+def test_what_repetitions_of_a_judge_measure_is_said(store: Store) -> None:
+    asked: dict[str, Any] = {"judge": "three-level", "model": "openai:judge", "settings": {"temperature": 0}}
+    with FaultyServer(Wavering()) as server:
+        found = proctor.score(store, "words", base_url=server.url, repeats=2, **asked)
+        fewer = proctor.score(store, "words", base_url=server.url, **asked)
+    assert any(note.startswith("openai:judge: temperature 0: repetitions measure the noise") for note in found.notes)
+    assert f"{JUDGE} has judged answers up to 2 times: these judgements stay." in fewer.notes
+    assert not any("temperature" in note for note in fewer.notes)
 
 
 def one(metric: str, value: float, label: str = "") -> Score:

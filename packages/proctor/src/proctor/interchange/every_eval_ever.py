@@ -81,6 +81,8 @@ def _dropped(source: ExportSource, lacking: int) -> tuple[str, ...]:
             f"{count_of(lacking, 'answer')} without a score (failed, timed out, refused, error): a row needs a score; "
             "they are counted in `score_details.details`"
         )
+    if any(len(source.store.repetitions(run)) > 1 for run in source.runs):
+        found.append("repetitions after the first: a row is an answer's; results are over all repetitions")
     if silent := sum(row.answered + row.failed > 0 and _point(row) is None for row in source.results):
         found.append(f"{count_of(silent, 'result')} without any answer that has a score")
     if any(row.scorer != CODE for row in source.results):

@@ -19,7 +19,8 @@ from proctor.runs.schema import BenchmarkCard
 from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Run, Store
 
-_KEY = ("item", "system", "condition", "judge", "metric")
+_KEY = ("item", "repetition", "system", "condition", "judge", "metric")
+_OF_ANSWER = 5  # of these say which answer and judge
 _ABOUT = ("question", "reference", "answer", "state", "values", "answer_id")
 _FILLED = ("value", "reason")
 _MAX_CELL = 30_000  # characters; spreadsheets cut at 32,767
@@ -42,7 +43,8 @@ class OpenAnswer:
     @property
     def key(self) -> tuple[str, ...]:
         """The cells that identify it in a file."""
-        names = (self.item.id, self.run.system, self.run.condition, self.judge, self.metric.name)
+        number = str(self.answer.repetition)
+        names = (self.item.id, number, self.run.system, self.run.condition, self.judge, self.metric.name)
         return tuple(str(core.safe_cell(name)) for name in names)
 
     @property
@@ -117,20 +119,20 @@ def _listed(store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool)
     found: list[OpenAnswer] = []
     silent = set()
     for run in runs:
-        states = {key: label for key, (value, label) in _states(store, run).items() if value == 1 or decided}
-        answers = store.answers(run) if states else {}
-        given_of = _scores_given(store, run, states)
-        for judge in sorted({judge for judge, _ in states}):
-            metrics = [card.metric(name) for name in asked_metrics(judge, given[judge])]
-            if not metrics:
-                silent.add(judge)
-            for item in items:
-                state = states.get((judge, item.id), "")
-                scoring = [one for one in metrics if one.scores(item.answer.kind, item.tags.get("language"))]
-                for metric in scoring if state else ():
+        for number in store.repetitions(run):
+            every = _states(store, run, number)
+            states = {key: label for key, (value, label) in every.items() if value == 1 or decided}
+            answers = store.answers(run, number) if states else {}
+            given_of = _scores_given(store, run, states, number)
+            for judge in sorted({judge for judge, _ in states}):
+                metrics = [card.metric(name) for name in asked_metrics(judge, given[judge])]
+                if not metrics:
+                    silent.add(judge)
+                asked = [(item, metric) for item in items for metric in metrics if (judge, item.id) in states]
+                for item, metric in asked:
                     key = given_of.get((judge, item.id, metric.name), "")
-                    if key is not None:
-                        values = _values_text(metric, card)
+                    if key is not None and metric.scores(item.answer.kind, item.tags.get("language")):
+                        state, values = states[judge, item.id], _values_text(metric, card)
                         found.append(OpenAnswer(run, item, answers[item.id], judge, metric, state, values, key))
     return found, silent
 
@@ -187,7 +189,7 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
     unchanged, again = set(), set()
     given = _given(store, benchmark)
     for row, one in chosen.values():
-        answer = (one.run.id, one.item.id, one.judge)
+        answer = (one.run.id, one.item.id, one.answer.repetition, one.judge)
         before = former.get(one.judgement_key)
         judgement = _judgement(row, one, person, at)
         if before is not None and _same(before, judgement):
@@ -203,8 +205,9 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
             if not own or score.metric in {*own, UNRESOLVED.name}
         ]
     store.add_decisions(judgements, scores)
-    written = {(run.id, score.item_id, score.scorer) for run, score in scores}
-    left = sum(value == 1 for run in runs for value, _ in _states(store, run).values())
+    written = {(run.id, score.item_id, score.repetition, score.scorer) for run, score in scores}
+    states = [_states(store, run, number) for run in runs for number in store.repetitions(run)]
+    left = sum(value == 1 for some in states for value, _ in some.values())
     return DecisionCounts(len(written), len(again), len(unchanged - written), left)
 
 
@@ -214,13 +217,14 @@ def _scores(
     """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
     value = _normalised(row.cells["value"])
     keys: dict[str, Any] = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "judgement_key": judgement.key}
+    number = open_answer.answer.repetition
     scores = decided_scores(open_answer.metric, value, card.rating, **keys)
     if not scores:
         location = f"row {row.number}, column 'value'"
         raise core.InputError(file, location, found=repr(row.cells["value"]), expected=open_answer.values)
-    yield from scores
+    yield from (score.model_copy(update={"repetition": number}) for score in scores)
     label = decided_by(judgement.judge.removeprefix(core.HUMAN))
-    yield core.Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
+    yield core.Score(metric=UNRESOLVED.name, value=0.0, label=label, repetition=number, **keys)
 
 
 def _judgement(row: core.TableRow, open_answer: OpenAnswer, person: str, at: str) -> core.Judgement:
@@ -233,6 +237,8 @@ def _judgement(row: core.TableRow, open_answer: OpenAnswer, person: str, at: str
         "system": open_answer.run.system,
         "condition": open_answer.run.condition,
     }
+    if open_answer.answer.repetition:
+        reply["repetition"] = open_answer.answer.repetition
     if open_answer.judgement_key:
         reply["replaces"] = open_answer.judgement_key
     key = core.content_hash({"decision": reply, "by": person, "item": open_answer.item.id, "run": open_answer.run.id})
@@ -288,6 +294,7 @@ def _unknown(
     given = _given(store, benchmark)
     choices: dict[str, set[str]] = {
         "item": {item.id for item in store.items(benchmark)},
+        "repetition": {str(number) for run in runs for number in store.repetitions(run)},
         "system": {run.system for run in runs},
         "condition": {run.condition for run in runs},
         "judge": set(given),
@@ -313,9 +320,9 @@ def _check_whole(
     undecided = defaultdict(list)
     for open_answer in known.values():
         if open_answer.key not in chosen and not open_answer.judgement_key:
-            undecided[open_answer.key[:4]].append(open_answer.metric.name)
+            undecided[open_answer.key[:_OF_ANSWER]].append(open_answer.metric.name)
     for key, (row, _) in chosen.items():
-        if lacking := undecided.get(key[:4]):
+        if lacking := undecided.get(key[:_OF_ANSWER]):
             found = f"no decision on {', '.join(lacking)}"
             raise core.InputError(file, f"row {row.number}", found=found, expected="all metrics of the answer")
 
@@ -329,21 +336,22 @@ def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
     return found
 
 
-def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
-    """By judge and item: open (1) or decided by a person (0), with the label."""
-    rows = store.score_rows(run, metric=UNRESOLVED.name)
+def _states(store: Store, run: Run, repetition: int) -> dict[tuple[str, str], tuple[float, str]]:
+    """By judge and item, of one repetition: open (1) or decided by a person (0), with the label."""
+    rows = store.score_rows(run, metric=UNRESOLVED.name, repetition=repetition)
     return {
         (row.scorer, row.item_id): (row.value, row.label) for row in rows if row.value == 1 or is_decided(row.label)
     }
 
 
 def _scores_given(
-    store: Store, run: Run, states: Collection[tuple[str, str]]
+    store: Store, run: Run, states: Collection[tuple[str, str]], repetition: int
 ) -> dict[tuple[str, str, str], str | None]:
     """The scores of these answers by judge, item and metric: the key of the person's judgement, or None for a score by the judge
     itself, which a person can't overrule."""
     judges = sorted({judge for judge, _ in states})
-    found = [row for judge in judges for row in store.score_rows(run, scorer=judge) if (judge, row.item_id) in states]
+    rows = (row for judge in judges for row in store.score_rows(run, scorer=judge, repetition=repetition))
+    found = [row for row in rows if (row.scorer, row.item_id) in states]
     judgements = store.judgements(row.judgement_key for row in found if row.judgement_key)
     people = {key for key, judgement in judgements.items() if judgement.judge.startswith(core.HUMAN)}
     return {

@@ -107,7 +107,22 @@ class PreparedScorer:
                 await model.aclose()
         unscored = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
         left = (unscored,) if tally.left else ()
-        return Scored({self.scorer.name: tally.scored}, tally, self.paid, (*self.notes, *left), there)
+        notes = (*self.notes, *self._repeat_notes(), *left)
+        return Scored({self.scorer.name: tally.scored}, tally, self.paid, notes, there)
+
+    def _repeat_notes(self) -> list[str]:
+        """What repetitions measure of models that draw no tokens, and whether there are more than were asked for."""
+        repeats, name = self.options["repeats"], self.scorer.name
+        card = self.where.store.card(self.where.benchmark)
+        there = card.scorers.get(name, {}).get("repeats")
+        notes = [f"{name} has judged answers up to {there} times: these judgements stay."] if isinstance(there, int) and there > repeats else []
+        clients = [one for pool in self.models for one in getattr(pool, "opened", [pool])]
+        cold = sorted({client.name for client in clients if client.temperature == 0}) if repeats > 1 else []
+        return notes + [
+            f"{client}: temperature 0: repetitions measure the noise of the provider or the machine alone, not the spread of "
+            "its judgements (--settings temperature=1)."
+            for client in cold
+        ]
 
 
 async def score_async(

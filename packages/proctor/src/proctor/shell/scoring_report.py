@@ -45,7 +45,7 @@ def _of_dimensions(scorer: PreparedScorer, scored: Scored) -> PluginReport:
         for what, found in (("broken rules", breaks), ("flags", flags))
         if found
     ]
-    done = f"{count_of(scored.by[name], 'answer')} scored by {name}"
+    done = f"{_counted(scorer, scored.by[name])} scored by {name}"
     shown = (dimensions_table(name, store.shown, rows), done)
     return PluginReport({"judge": name, "store": store.shown, **counts, **cost, **said}, shown, tuple(notes))
 
@@ -66,7 +66,7 @@ def _of_verdicts(scorer: PreparedScorer, scored: Scored, draws: int, seed: int) 
         "flagged": [judgement.to_json() for judgement in flagged],
     }
     cost: dict[str, Any] = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
-    shown: list[Table | str] = [f"{count_of(tally.scored, 'answer')} scored by {name} in {where.store.shown}"]
+    shown: list[Table | str] = [f"{_counted(scorer, tally.scored)} scored by {name} in {where.store.shown}"]
     if tally.unresolved:
         why = "no majority among its judges: neither right nor wrong"
         shown.append(f"{count_of(tally.unresolved, 'answer')} unresolved ({why})")
@@ -79,6 +79,12 @@ def _of_verdicts(scorer: PreparedScorer, scored: Scored, draws: int, seed: int) 
         f"{count_of(len(flagged), 'judgement')} {look} {where.benchmark} --flags --store {store_word(where.store.shown)}",
     )
     return PluginReport({"judge": name, **counts, **cost, **said}, tuple(shown), notes if flagged else ())
+
+
+def _counted(scorer: PreparedScorer, count: int) -> str:
+    """How many answers were scored; of a judge that is asked several times for each, how many times."""
+    repeats = scorer.options["repeats"]
+    return count_of(count, "answer") if repeats < 2 else f"{count_of(count, 'time')} (up to {repeats} an answer)"
 
 
 def _agreement(scorer: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
