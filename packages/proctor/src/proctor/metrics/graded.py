@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import JsonValue
@@ -15,8 +16,10 @@ from pydantic import JsonValue
 from proctor.core import Answer, Item, Metric, Score
 from proctor.core.formats import ScaleFormat, covered, extents, iou, jaccard, matching, word_f1
 from proctor.metrics.accuracy import cause_of
-from proctor.metrics.corpus import ItemSums
-from proctor.stats import Floats
+
+if TYPE_CHECKING:
+    from proctor.metrics.corpus import ItemSums
+    from proctor.stats import Floats
 
 _LOCATED = ("intervals", "boxes")
 
@@ -193,6 +196,8 @@ def located_sums(
     >>> [(one.part, one.estimate.value) for one in found][1:]
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
+    from proctor.metrics.corpus import ItemSums
+
     keys = [extents(reference) for reference in references]
     said = [extents(prediction)[:MAX_RANKS] for prediction in predictions]
     bad = {int(row): min(MAX_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}

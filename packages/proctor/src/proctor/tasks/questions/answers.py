@@ -13,7 +13,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from proctor.core import ParseError, cell_text, count_of, expected_words, one_of, read_criteria
 from proctor.core import plain_column as plain
-from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
+from proctor.core.formats import AnswerFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.folder import Settings
 
@@ -264,6 +264,8 @@ def is_unit(text: str) -> bool:
     >>> is_unit("mm"), is_unit("ICU")
     (True, False)
     """
+    from proctor.core.formats import QuantityFormat
+
     try:
         return bool(text) and bool(QuantityFormat(unit=text).unit)
     except (ValidationError, ParseError):
@@ -282,8 +284,10 @@ def are_criteria(cell: Any) -> bool:
         return False
 
 
-def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:
+def _in_unit(unit: str, settings: Settings) -> AnswerFormat | None:
     """The format of a number with a unit; None for a word that is no unit."""
+    from proctor.core.formats import QuantityFormat
+
     try:
         return QuantityFormat(unit=unit, tolerance=settings.tolerances.get("quantity", 0.0))
     except (ValidationError, ParseError):

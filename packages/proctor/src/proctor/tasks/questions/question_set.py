@@ -14,7 +14,6 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.core.formats import option_letters
-from proctor.judges import JUDGES
 from proctor.media import CONDITIONS, IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from proctor.metrics import code_scorers
 from proctor.stats import linked
@@ -411,6 +410,8 @@ def _named_choices(reading: QuestionSet) -> list[tuple[str, Iterable[str], Seque
     if settings.conditions:
         named.append(("conditions", settings.conditions, CONDITIONS.names()))
     if judge:
+        from proctor.judges import JUDGES
+
         named.append(("judge", [judge], JUDGES.names()))
     named.append(("headline", [settings.headline], [metric.name for metric in reading.metrics]))
     return named
