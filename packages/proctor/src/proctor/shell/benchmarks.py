@@ -90,13 +90,20 @@ def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed
 
 def admitted(benchmark: Benchmark, location: str = "", judge: str | None = None) -> Benchmark:
     """The benchmark, if it declares nothing that does not exist (see `admit_benchmark`)."""
-    from proctor.judges import JUDGES
     from proctor.media import CONDITIONS
-    from proctor.metrics import OVER_ITEMS, SCORERS, code_scorers
+    from proctor.metrics import code_scorers
 
+    judges: list[str] = []
+    if benchmark.judge or judge:
+        from proctor.judges import JUDGES
+
+        judges = JUDGES.names()
     metrics = [metric.name for scorer in code_scorers() for metric in scorer.metrics]
-    metrics += [*OVER_ITEMS.names(), *SCORERS.names()]
-    offered = Offered(CONDITIONS.names(), JUDGES.names(), metrics)
+    if not {benchmark.headline, *(metric.name for metric in benchmark.metrics)} <= {*metrics}:
+        from proctor.metrics import OVER_ITEMS, SCORERS
+
+        metrics += [*OVER_ITEMS.names(), *SCORERS.names()]
+    offered = Offered(CONDITIONS.names(), judges, metrics)
     admit_benchmark(benchmark, location or f"the benchmark {benchmark.name!r}", offered, judge)
     return benchmark
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import Answer, InputError, Item, Metric, Reference, Score, Status
-from proctor.core.formats import OrderingFormat
 
 InvalidOrders = Literal["wrong", "partial"]
 """How an order that misses, repeats or invents a label counts: as wrong in every metric, or by the pairs that it has in
@@ -313,7 +312,7 @@ class OrderingScorer:
 
     def applies(self, item: Item) -> bool:
         """To orders with a reference."""
-        return item.reference is not None and isinstance(item.answer, OrderingFormat)
+        return item.reference is not None and item.answer.kind == "ordering"
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The scores of `score`, as the `Scorer` protocol wants it."""
