@@ -180,6 +180,18 @@ def disable(connection: Connection, account: RowMapping, changed: Changed, *, un
     _change(connection, account, changed, "enable" if undo else "disable", disabled=disabled)
 
 
+def erase(connection: Connection, account: RowMapping, changed: Changed) -> None:
+    """Erases the person of a disabled account for good: the name, the password, invitations, sessions, and logins with
+    their addresses. The pseudonym stays, in the name's stead too, and so do the readings and the trail; nobody can log
+    in by it. Raises `InputError` for an account that is not disabled, as nothing undoes this."""
+    if account["disabled"] is None:
+        expected = "a disabled account (disable it first: erasing can't be undone)"
+        raise InputError("name", found=f"{account['name']!r}, who may log in", expected=expected)
+    for table in (invitations, logins):
+        connection.execute(delete(table).where(table.c.account == account["id"]))
+    _change(connection, account, changed, "erase", name=account["pseudonym"], password="")
+
+
 def password_fault(name: str, password: str) -> str:
     """Why a password is refused, as a key of the pages' texts; "" for an acceptable one.
 
@@ -296,6 +308,15 @@ def disable_person(location: AccountsLocation, name: str, *, undo: bool = False)
         disable(connection, find_account(connection, name), _now(), undo=undo)
 
 
+def erase_person(location: AccountsLocation, name: str) -> str:
+    """Erases the person of a disabled account for good, and returns the pseudonym, which stays with what the person
+    submitted (see `erase`)."""
+    with one_connection(location.opened(False)) as connection:
+        account = find_account(connection, name)
+        erase(connection, account, _now())
+        return str(account["pseudonym"])
+
+
 @dataclass(frozen=True)
 class ListedAccount:
     """An account as lists show it. `state` is `active`, `invited` (until the day `when`), `ended` (an invitation that
@@ -313,8 +334,8 @@ class ListedAccount:
 
 def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
     """All accounts, by name."""
-    logged_in = select(logins.c.name, func.max(logins.c.at)).where(logins.c.ok == 1).group_by(logins.c.name)
-    last: dict[str, str] = dict(iter(connection.execute(logged_in)))
+    logged_in = select(logins.c.account, func.max(logins.c.at)).where(logins.c.ok == 1).group_by(logins.c.account)
+    last: dict[int, str] = dict(iter(connection.execute(logged_in)))
     valid = (invitations.c.used.is_(None), invitations.c.expires > utc_text(at))
     invited_until = select(invitations.c.account, invitations.c.expires).where(*valid)
     until: dict[int, str] = dict(iter(connection.execute(invited_until)))
@@ -323,7 +344,7 @@ def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
             **{name: row[name] for name in ("id", "name", "role", "pseudonym", "language")},
             state=_state(row, until),
             when=(row["disabled"] or until.get(row["id"], ""))[:10],
-            last_login=last.get(row["name"], "")[:10],
+            last_login=last.get(row["id"], "")[:10],
         )
         for row in connection.execute(select(accounts).order_by(accounts.c.name)).mappings()
     ]

@@ -288,7 +288,10 @@ def users(
     action: Annotated[
         str,
         Option(
-            "list, add, invite, role, disable, enable, or trail.", metavar="ACTION", argument=True, names=_user_actions
+            "list, add, invite, role, disable, enable, erase, or trail.",
+            metavar="ACTION",
+            argument=True,
+            names=_user_actions,
         ),
     ],
     folder: ReviewFolder,
@@ -310,7 +313,8 @@ def users(
     invite print a link that sets the account's password, once, within seven days: send it to that person only. invite is
     for a person whose link expired, or who lost the password; the old link becomes invalid, and the old password works
     until the new link is used. role changes what a person may do, who has to log in again. disable stops an account at
-    once, and the person's readings stay; enable undoes it.
+    once, and the person's readings stay; enable undoes it. erase removes the name, password, and logins of a disabled
+    account for good; readings and trail keep the pseudonym.
 
     trail shows who changed what. Each entry contains the hash of the previous one, so changed or removed entries are
     detected: exit code 1. Keep the newest hash elsewhere to detect later whether entries were removed from the end.
@@ -372,6 +376,13 @@ def _enable_user(given: _UserAction) -> None:
     print_line(f"{given.name} may log in again")
 
 
+def _erase_user(given: _UserAction) -> None:
+    from proctor_web import erase_person
+
+    pseudonym = erase_person(accounts_of(given.folder, given.store), given.name)
+    print_line(f"{given.name} is erased; readings and trail keep {pseudonym}")
+
+
 def _show_trail(given: _UserAction) -> None:
     from proctor_web import read_trail
 
@@ -390,6 +401,7 @@ _USER_ACTIONS: dict[str, Callable[[_UserAction], None]] = {
     "role": _set_role,
     "disable": _disable_user,
     "enable": _enable_user,
+    "erase": _erase_user,
     "trail": _show_trail,
 }
 

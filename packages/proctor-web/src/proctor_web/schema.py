@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,12 +70,14 @@ logins = sa.Table(
     "logins",
     metadata,
     id_column(),
-    sa.Column("name", sa.String(80), nullable=False),
+    sa.Column("name_hash", sa.String(64), nullable=False),  # of what was typed, known or not: `keyed_hash`
+    _account(nullable=True),  # null: no account has the name
     sa.Column("address", sa.String(80), nullable=False),
     time_column("at"),
     sa.Column("ok", sa.Integer, nullable=False),
 )
-sa.Index("logins_by_name", logins.c.name, logins.c.at)
+sa.Index("logins_by_name", logins.c.name_hash, logins.c.at)
+sa.Index("logins_by_account", logins.c.account)
 sa.Index("logins_by_address", logins.c.address, logins.c.at)
 
 studies = sa.Table(
@@ -192,3 +195,13 @@ def new_token() -> str:
 def token_hash(token: str) -> str:
     """The hash by which a secret is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def keyed_hash(key: str, text: str) -> str:
+    """The hash by which a text is stored that could be guessed, such as a name: without the key, which is not in the
+    database, nobody can try names against it.
+
+    >>> keyed_hash("a key", "anna") == keyed_hash("a key", "anna"), keyed_hash("a key", "anna") == token_hash("anna")
+    (True, False)
+    """
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()

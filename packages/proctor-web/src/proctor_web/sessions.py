@@ -20,7 +20,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_,
 from proctor.core import InputError
 from proctor_web.accounts import account_name, account_row, is_password
 from proctor_web.busy import change_if_free
-from proctor_web.schema import Role, accounts, logins, new_token, sessions, token_hash, utc_text
+from proctor_web.schema import Role, accounts, keyed_hash, logins, new_token, sessions, token_hash, utc_text
 from proctor_web.site import Site
 
 IDLE = timedelta(hours=8)
@@ -191,7 +191,7 @@ def _form_cookie(site: Site) -> str:
 # same time are counted like attempts in a row. Attempts refused for their number are not counted, and the wait ends.
 
 _HERE = logins.c.address == bindparam("address")
-_OF_NAME = logins.c.name == bindparam("name")
+_OF_NAME = logins.c.name_hash == bindparam("name_hash")
 _FAILED = select(func.count()).where(logins.c.at > bindparam("since"), logins.c.ok == 0)
 _OWNERS_ADDRESS = exists().where(_OF_NAME, _HERE, logins.c.ok == 1).correlate(None)
 _FAILURES = select(
@@ -216,7 +216,7 @@ def log_in(site: Site, name: str, password: str, address: str) -> Attempt:
             kept = account_name(name) if found is None else found["name"]
         except InputError:
             found, kept = None, ""
-        number = begin_attempt(connection, kept, address, site.now())
+        number = begin_attempt(site, connection, kept, address, None if found is None else found["id"])
     if number is None:
         return Attempt(waiting=True)
     if found is not None and found["disabled"] is not None:
@@ -229,22 +229,31 @@ def log_in(site: Site, name: str, password: str, address: str) -> Attempt:
         if connection.execute(still.where(accounts.c.disabled.is_(None))).first() is None:  # changed meanwhile
             return Attempt()
         connection.execute(update(logins).where(logins.c.id == number).values(ok=1))
-        connection.execute(delete(logins).where(logins.c.at < utc_text(now - _LOGINS_KEPT)))
+        over = or_(
+            logins.c.at < utc_text(now - _LOGINS_KEPT), (logins.c.ok == 0) & (logins.c.at < utc_text(now - WINDOW))
+        )
+        connection.execute(delete(logins).where(over))
         return Attempt(start_session(connection, found["id"], now))
 
 
-def begin_attempt(connection: Connection, name: str, address: str, at: datetime) -> int | None:
+def begin_attempt(
+    site: Site, connection: Connection, name: str, address: str, account: int | None = None
+) -> int | None:
     """Stores an attempt and returns its number; None after too many failures within 15 minutes: 10 for the name, or 60
     from the address. From an address where the name's owner has logged in before, only failures from there count for
-    the name, so that strangers can't lock anybody out."""
+    the name, so that strangers can't lock anybody out.
+
+    The name is stored as its keyed hash, as it may be that of somebody without an account, or a password typed into the
+    wrong field; `account` is the one that has the name."""
     if connection.dialect.name == "postgresql":  # attempts at the same time are counted one by one, as in SQLite
         connection.execute(text("lock table logins in share row exclusive mode"))
     location = network(address)
-    given = {"name": name, "address": location, "since": utc_text(at - WINDOW)}
+    at, name_hash = site.now(), keyed_hash(site.key, f"login {name}")
+    given = {"name_hash": name_hash, "address": location, "since": utc_text(at - WINDOW)}
     of_name, of_address = connection.execute(_FAILURES, given).one()
     if of_name >= BY_NAME or of_address >= BY_ADDRESS:
         return None
-    row = {"name": name, "address": location, "at": utc_text(at), "ok": 0}
+    row = {"name_hash": name_hash, "account": account, "address": location, "at": utc_text(at), "ok": 0}
     return int(connection.execute(insert(logins).values(row).returning(logins.c.id)).scalar_one())
 
 

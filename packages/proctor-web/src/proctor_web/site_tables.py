@@ -24,7 +24,7 @@ from proctor_web.schema import (
 from proctor_web.visibility import VISIBLE_READINGS_SQL
 
 ACCOUNT_TABLES = StoredTables(
-    "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
+    "accounts", "accounts_version", 3, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
 )
 """The tables of every site."""
 

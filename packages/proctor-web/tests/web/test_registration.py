@@ -78,7 +78,7 @@ def test_nobody_takes_an_account_over_or_a_role_along(site: Site) -> None:
 def test_an_address_makes_so_many_accounts_and_then_waits(site: Site) -> None:
     with site.writing() as connection:
         row = {"address": "192.0.2.1", "at": schema.utc_text(site.now()), "ok": 0}
-        connection.execute(schema.logins.insert(), [row | {"name": f"new {i}"} for i in range(BY_ADDRESS - 1)])
+        connection.execute(schema.logins.insert(), [row | {"name_hash": f"new {i}"} for i in range(BY_ADDRESS - 1)])
     assert register(browser(site), "anna").status_code == 303
     assert register(browser(site), "ben").status_code == 429
     assert register(browser(site, address="192.0.2.2"), "ben").status_code == 303

@@ -128,7 +128,7 @@ def test_preparing_twice_changes_nothing_and_the_store_stays_a_store(engine: Eng
     store.close()
 
 
-VERSIONS = {"web_version": ("a review", 1), "accounts_version": ("accounts", 2)}
+VERSIONS = {"web_version": ("a review", 1), "accounts_version": ("accounts", 3)}
 
 
 @pytest.mark.parametrize("key", VERSIONS)

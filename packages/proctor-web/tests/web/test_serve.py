@@ -43,6 +43,24 @@ def test_people_are_added_changed_and_shut_out(tmp_path: Path) -> None:
     assert shown.stderr.startswith("all entries are as recorded; the newest hash is ")
 
 
+def test_a_person_is_erased_after_being_shut_out(tmp_path: Path) -> None:
+    folder = review_folder(tmp_path / "review")
+    proctor("serve", "users", "add", folder, "anna")
+    refused = proctor("serve", "users", "erase", folder, "anna")
+    assert refused.returncode == 1
+    assert "found 'anna', who may log in, expected a disabled account (disable it first" in refused.stderr
+    proctor("serve", "users", "disable", folder, "anna")
+    (listed,) = json.loads(proctor("serve", "users", "list", folder, "--format", "json").stdout)
+    done = proctor("serve", "users", "erase", folder, "anna")
+    assert done.stdout == f"anna is erased; readings and trail keep {listed['pseudonym']}\n"
+    (left,) = json.loads(proctor("serve", "users", "list", folder, "--format", "json").stdout)
+    assert left["name"] == left["pseudonym"] == listed["pseudonym"]
+    trail = proctor("serve", "users", "trail", folder, "--format", "json")
+    assert [entry["action"] for entry in json.loads(trail.stdout)] == ["add account", "invite", "disable", "erase"]
+    assert "anna" not in trail.stdout
+    assert trail.stderr.startswith("all entries are as recorded")
+
+
 def test_a_trail_that_somebody_changed_is_told(tmp_path: Path) -> None:
     folder = review_folder(tmp_path / "review")
     invitations(folder)

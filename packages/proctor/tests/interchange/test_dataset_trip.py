@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,12 +16,13 @@ from pyarrow import parquet
 import proctor
 from proctor.core import Benchmark, Criterion, Image, InputError, Item, Reference, Region, Reliability, Scan, VideoClip
 from proctor.core.formats import (
-    AnswerFormat,
+    EVERY_KIND,
     BinaryFormat,
     FreeTextFormat,
     PercentageFormat,
     QuantityFormat,
     TimestampsFormat,
+    format_of_kind,
 )
 from proctor.runs import Store
 from tests.support.program import proctor as shell
@@ -29,7 +30,7 @@ from tests.support.text_folder import write_text_folder
 from tools.format_examples import CELLS, EXAMPLES
 
 TABLE = "data/test-00000-of-00001.parquet"
-KINDS = {one.model_fields["kind"].default: one for one in get_args(get_args(AnswerFormat)[0])}
+KINDS: dict[str, type[Any]] = {kind: format_of_kind(kind) for kind in EVERY_KIND}
 
 
 def trip(benchmark: Benchmark, folder: Path, **more: Any) -> Benchmark:

@@ -135,9 +135,8 @@ def test_help_and_what_no_command_takes_need_no_array() -> None:
     assert libraries(loaded) & (HEAVY - {"typer"} | {"numpy", "sqlalchemy"}) == set()
 
 
-MOST_OF_A_RUN, MOST_OF_RESULTS = 150, 60
-"""Modules of the package, packages included. A run of questions with pictures also asks the baselines, and needs every
-answer format, as an item may have any."""
+MOST_OF_A_RUN, MOST_OF_RESULTS = 117, 60
+"""Modules of the package, packages included. A run of questions with pictures also asks the baselines, and keeps frames."""
 
 
 def test_a_spreadsheet_of_ones_own_loads_the_one_reader_that_takes_it(

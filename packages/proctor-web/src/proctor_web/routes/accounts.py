@@ -130,8 +130,8 @@ def register(request: Request, visitor: OptionalVisitor, name: Text, password: T
     if fault:
         return page(request, "register", status=422, given=name[:80], fault=fault)
     with site.writing() as connection:
-        tried = f"new {account_name(name)}"[:80]  # not an account's name: logins are counted apart
-        admitted = begin_attempt(connection, tried, _address(request), site.now())
+        tried = f"new {account_name(name)}"  # not an account's name: logins are counted apart
+        admitted = begin_attempt(site, connection, tried, _address(request))
     if admitted is None:
         return page(request, "register", status=429, given=name[:80], fault="login.wait")
     password_hash = hashed(password)  # before the transaction: it takes a while

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
@@ -27,7 +27,7 @@ from proctor.core.errors import (
     error_at,
 )
 from proctor.core.field_problems import first_problem
-from proctor.core.formats import AnswerFormat
+from proctor.core.formats import EVERY_KIND
 from proctor.core.formatting import one_of
 from proctor.core.item import Item
 from proctor.core.metric import HUMAN, Metric
@@ -39,8 +39,6 @@ from proctor.core.user_functions import contained
 CODE = "code"
 """The name of Proctor's own scorers without a model."""
 
-_KINDS = tuple(kind.model_fields["kind"].default for kind in get_args(get_args(AnswerFormat)[0]))
-
 
 def check_formats(location: str, formats: Iterable[str]) -> None:
     """Raise `ConfigurationError` for a kind of answer that does not exist.
@@ -50,8 +48,8 @@ def check_formats(location: str, formats: Iterable[str]) -> None:
     proctor.core.errors.ConfigurationError: words: found the format 'freetext', expected one of choice, ...; did you mean 'free_text'?
     """
     for kind in formats:
-        if kind not in _KINDS:
-            raise ConfigurationError(f"{location}: found the format {kind!r}, expected {one_of(_KINDS, str(kind))}")
+        if kind not in EVERY_KIND:
+            raise ConfigurationError(f"{location}: found the format {kind!r}, expected {one_of(EVERY_KIND, str(kind))}")
 
 
 def check_options(location: str, given: Iterable[str], known: Collection[str]) -> None:

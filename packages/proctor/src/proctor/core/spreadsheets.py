@@ -10,7 +10,6 @@ from proctor.core.csv_files import csv_records
 from proctor.core.errors import InputError
 from proctor.core.files import JsonError, load_json, read_bytes
 from proctor.core.sheet_rows import Sheet, add_entries, add_records, is_empty
-from proctor.core.workbooks import read_columns, read_workbook
 
 SHEET_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".xlsx")
 """The extensions of the files that can be read."""
@@ -53,8 +52,12 @@ def read_sheet(file: Path, *, sheet: str = "") -> Sheet:
     if not raw.strip():
         result.fault(0, "", "an empty file", "a header and one or more rows")
     elif suffix == ".xlsx":
+        from proctor.core.workbooks import read_workbook
+
         read_workbook(raw, sheet, result)
     elif suffix in {".parquet", ".arrow"}:
+        from proctor.core.workbooks import read_columns
+
         read_columns(raw, result, stream=suffix == ".arrow")
     elif suffix in {".csv", ".tsv"}:
         _read_text(raw, result)

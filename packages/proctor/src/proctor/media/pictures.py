@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.core import InputError, Region, Scan
-from proctor.media.container import Display, has_alpha
 from proctor.media.picture_size import fitted
 from proctor.media.scans import scan_kind, scan_picture
 from proctor.media.settings import MediaSettings
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from av.video.reformatter import VideoReformatter
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont, ImageFont
+
+    from proctor.media.container import Display
 
 
 _SMALLEST_TEXT = 10
@@ -39,6 +40,8 @@ class FrameEncoder:
 
     def jpeg(self, frame: VideoFrame, display: Display, text: str = "") -> bytes:
         """The picture as a player shows it, then as `encode`."""
+        from proctor.media.container import has_alpha
+
         form = frame.format
         in_planes = form.is_planar and not form.is_rgb and not has_alpha(form)
         if self._region is None and in_planes and not any(display.cropping) and not display.turn.degrees:
@@ -62,6 +65,8 @@ def upright(frame: VideoFrame, display: Display, region: Region | None, max_side
 def _displayed(frame: VideoFrame, display: Display, painter: VideoReformatter) -> tuple[Image, Fraction]:
     """The picture in RGB, on white where it is transparent, cropped and turned; and its pixels' width over height then."""
     from PIL.Image import Resampling, Transpose, fromarray
+
+    from proctor.media.container import has_alpha
 
     transparent = has_alpha(frame.format)
     pixels = painter.reformat(frame, format="rgba" if transparent else "rgb24").to_ndarray()

@@ -19,21 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from proctor.core import (
-    ChildEndedError,
-    ChildProcess,
-    ConfigurationError,
-    InputError,
-    ParseError,
-    Scan,
-    first_problem,
-    pip_install,
-)
+from proctor.core import ConfigurationError, InputError, ParseError, Scan, first_problem, pip_install
 from proctor.media.picture_size import fitted
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from proctor.core import ChildProcess
     from proctor.media.video import VideoInfo
     from proctor.media.video_clock import FrameIndex
 
@@ -261,6 +253,8 @@ def _ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], byt
     library, extra = _LIBRARIES[str(request["kind"])]
     if importlib.util.find_spec(library) is None:
         raise ConfigurationError(f"{path}: {library} is not installed, which reads it: {pip_install(extra)}")
+    from proctor.core import ChildEndedError
+
     try:
         reply, pixels = _reader(os.getpid()).ask({**request, "path": str(path.absolute())})
     except ChildEndedError:
@@ -285,6 +279,8 @@ class _ScanReader:
         with self._guard:
             child = self._child
             if child is None or not child.is_running:
+                from proctor.core import ChildProcess
+
                 program = ("-m", "proctor.media.scan_process")
                 child = self._child = ChildProcess(*program, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
             reply = child.ask(json.dumps(request).encode() + b"\n", patience_s=_PATIENCE_S)

@@ -9,20 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status
-from proctor.core.formats import (
-    AnswerFormat,
-    BoxesFormat,
-    Format,
-    FreeTextFormat,
-    IntervalsFormat,
-    OrderingFormat,
-    PointFormat,
-    QuantityFormat,
-    RatingsFormat,
-    TimestampsFormat,
-    extents,
-)
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status, formats
+from proctor.core.formats import AnswerFormat, Format
 from proctor.metrics.ordering.orders import order_chance
 
 MISSING = "missing"
@@ -54,7 +42,7 @@ class AccuracyScorer:
 
     def applies(self, item: Item) -> bool:
         """Whether answers to this item can be scored by comparison with a reference."""
-        return item.reference is not None and not isinstance(item.answer, FreeTextFormat | RatingsFormat)
+        return item.reference is not None and item.answer.kind not in {"free_text", "ratings"}
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The score of `score`, for the `Scorer` protocol."""
@@ -135,8 +123,7 @@ def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
     if not scored or metric.chance is not None:
         return metric.chance if scored else None
     if metric.name != ACCURACY.name:
-        formats = [item.answer for item in scored]
-        frames = [len(one.labels) for one in formats if isinstance(one, OrderingFormat)]
+        frames = [len(one.labels) for one in (item.answer for item in scored) if one.kind == "ordering"]
         return order_chance(metric.name, frames) if len(frames) == len(scored) else None
     chances = [chance_of(item) for item in scored]
     known = [chance for chance in chances if chance is not None]
@@ -174,7 +161,7 @@ class Constants:
     def answer(self, item: Item) -> JsonValue:
         """The constant, with the item's labels. Raises `KeyError` if there is none."""
         constant = self._constants[_slot(item)]
-        if isinstance(item.answer, OrderingFormat) and isinstance(constant, list):
+        if item.answer.kind == "ordering" and isinstance(constant, list):
             return [item.answer.labels[int(str(location))] for location in constant]
         return constant
 
@@ -191,15 +178,15 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     >>> best_constant(CountFormat(), [Reference(answer=number) for number in (2, 0, 2, 3)])
     2
     """
-    if isinstance(form, TimestampsFormat):
+    if form.kind == "timestamps":
         return _median_moments([reference.answer for reference in references])
-    if isinstance(form, IntervalsFormat | BoxesFormat):
+    if form.kind in {"intervals", "boxes"}:
         return median_positions([reference.answer for reference in references])
-    if isinstance(form, PointFormat):
+    if form.kind == "point":
         return _median_point([reference.answer for reference in references])
-    if isinstance(form, QuantityFormat):
+    if form.kind == "quantity":
         return _median([float(str(reference.answer)) for reference in references])
-    if isinstance(form, RatingsFormat):
+    if form.kind == "ratings":
         return {name: _median([_field(reference.answer, name) for reference in references]) for name in form.dimensions}
     return _most_matched(form, references)
 
@@ -221,15 +208,15 @@ def _most_matched(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
 
 
 def _slot(item: Item) -> _Slot:
-    if isinstance(item.answer, OrderingFormat):
+    if item.answer.kind == "ordering":
         positions = tuple(str(position) for position in range(len(item.answer.labels)))
-        return OrderingFormat(labels=positions), len(item.options)
+        return type(item.answer)(labels=positions), len(item.options)
     return item.answer, len(item.options)
 
 
 def _by_position(item: Item, reference: Reference) -> Reference:
     """The reference with the labels of an ordering replaced by their positions in the item."""
-    if not isinstance(item.answer, OrderingFormat):
+    if item.answer.kind != "ordering":
         return reference
     position = {label: str(index) for index, label in enumerate(item.answer.labels)}
 
@@ -250,7 +237,7 @@ def median_positions(answers: Sequence[JsonValue]) -> JsonValue:
     >>> median_positions([[[0, 10]], [[2, 14]], [[1, 11], [20, 30]]])
     [[1.0, 12.0]]
     """
-    return _median_list([extents(answer) for answer in answers])
+    return _median_list([formats.extents(answer) for answer in answers])
 
 
 def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:

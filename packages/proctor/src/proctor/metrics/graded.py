@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import Answer, Item, Metric, Score
-from proctor.core.formats import ScaleFormat, covered, extents, iou, jaccard, matching, word_f1
+from proctor.core import Answer, Item, Metric, Score, formats
 from proctor.metrics.accuracy import cause_of
-from proctor.metrics.corpus import ItemSums
-from proctor.stats import Floats
+
+if TYPE_CHECKING:
+    from proctor.metrics.corpus import ItemSums
+    from proctor.stats import Floats
 
 _LOCATED = ("intervals", "boxes")
 
@@ -67,8 +69,8 @@ def hits_by_rank(reference: _Extents, prediction: _Extents, least: float) -> lis
     left = list(reference)
     hits = []
     for predicted in prediction:
-        nearest = max(left, key=partial(iou, predicted), default=None)
-        hit = nearest is not None and iou(predicted, nearest) >= least
+        nearest = max(left, key=partial(formats.iou, predicted), default=None)
+        hit = nearest is not None and formats.iou(predicted, nearest) >= least
         hits.append(hit)
         if hit and nearest is not None:
             left.remove(nearest)
@@ -84,16 +86,16 @@ def _area(hits: Floats, misses: Floats, references: Floats) -> Floats:
 
 
 def _iou(_: Item, key: JsonValue, prediction: JsonValue) -> float:
-    return covered(extents(key), extents(prediction))
+    return formats.covered(formats.extents(key), formats.extents(prediction))
 
 
 def _recall(least: float, _: Item, key: JsonValue, prediction: JsonValue) -> float:
-    keys = extents(key)
-    return matching(keys, extents(prediction), least) / len(keys)
+    keys = formats.extents(key)
+    return formats.matching(keys, formats.extents(prediction), least) / len(keys)
 
 
 def _mean_precision(_: Item, key: JsonValue, prediction: JsonValue) -> float:
-    keys, named = extents(key), extents(prediction)
+    keys, named = formats.extents(key), formats.extents(prediction)
     return float(np.mean([average_precision(keys, named, least) for least in AP_LEAST]))
 
 
@@ -106,7 +108,7 @@ def _relative_error(_: Item, key: JsonValue, prediction: JsonValue) -> float:
 def _scale_error(item: Item, key: JsonValue, prediction: JsonValue) -> float:
     """The distance in levels, divided by that between the lowest and the highest level."""
     form = item.answer
-    length = form.high - form.low if isinstance(form, ScaleFormat) else 1
+    length = form.high - form.low if form.kind == "scale" else 1
     return abs(float(str(prediction)) - float(str(key))) / length
 
 
@@ -115,8 +117,8 @@ _GRADES: dict[Metric, _Grade] = {
     **{metric: partial(_recall, least) for least, metric in RECALL_AT.items()},
     AVERAGE_PRECISION: _mean_precision,
     RELATIVE_ERROR: _relative_error,
-    JACCARD: lambda _, key, said: jaccard(key, said),
-    WORD_F1: lambda _, key, said: word_f1(str(key), str(said)),
+    JACCARD: lambda _, key, said: formats.jaccard(key, said),
+    WORD_F1: lambda _, key, said: formats.word_f1(str(key), str(said)),
     SCALE_ERROR: _scale_error,
 }
 GRADED_METRICS = tuple(_GRADES)
@@ -193,8 +195,10 @@ def located_sums(
     >>> [(one.part, one.estimate.value) for one in found][1:]
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
-    keys = [extents(reference) for reference in references]
-    said = [extents(prediction)[:MAX_RANKS] for prediction in predictions]
+    from proctor.metrics.corpus import ItemSums
+
+    keys = [formats.extents(reference) for reference in references]
+    said = [formats.extents(prediction)[:MAX_RANKS] for prediction in predictions]
     bad = {int(row): min(MAX_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}
     ranks = max([1, *map(len, said), *bad.values()])
     columns = np.zeros((len(keys), len(AP_LEAST), 2, ranks))

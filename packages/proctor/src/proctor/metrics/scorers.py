@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from numbers import Real
 from types import FunctionType
-from typing import Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from proctor.core import (
 from proctor.metrics.accuracy import AccuracyScorer, cause_of
 from proctor.metrics.graded import GradedScorer
 from proctor.metrics.ordering.orders import OrderingScorer
-from proctor.metrics.over_items import FunctionOverItems
+
+if TYPE_CHECKING:
+    from proctor.metrics.over_items import FunctionOverItems
 
 SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry(
     "metric",
     group="proctor.scorers",
-    fits=lambda thing: not isinstance(thing, FunctionOverItems) and (callable(thing) or hasattr(thing, "score")),
+    fits=lambda thing: not is_over_items(thing) and (callable(thing) or hasattr(thing, "score")),
     expected="a function with @proctor.metric, or a class or function that makes a scorer (metrics over items belong into "
     "the group proctor.corpus_metrics)",
 )
@@ -94,12 +96,23 @@ def _refuse_undecorated(name: str, known: Any) -> None:
         )
 
 
+def is_over_items(thing: object) -> bool:
+    """Whether something is a metric over items, which gives no scores of single answers.
+
+    >>> is_over_items(AccuracyScorer())
+    False
+    """
+    from proctor.metrics.over_items import FunctionOverItems
+
+    return isinstance(thing, FunctionOverItems)
+
+
 def refuse_over_items(scorer: object, location: str) -> None:
     """Raise `ConfigurationError` for a metric over items, which gives no scores of single answers.
 
     >>> refuse_over_items(AccuracyScorer(), "mine.py:right")
     """
-    if isinstance(scorer, FunctionOverItems):
+    if is_over_items(scorer):
         told = "found a metric over items, which needs no scoring: show it by proctor results --metric"
         raise ConfigurationError(f"{location}: {told}")
 
@@ -271,6 +284,8 @@ def metric(
         name = str(getattr(decorated, "__name__", type(decorated).__name__))
         if over != "items":
             raise ConfigurationError(f"{name}: found over={over!r}, expected 'items'")
+        from proctor.metrics.over_items import FunctionOverItems
+
         return FunctionOverItems(decorated, declared_metric(name, declared), silence_helps=silence_helps)
 
     return decorate if function is None else FunctionMetric(function, **declared)

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from proctor.shell.benchmarks import (
         admitted,
         as_lists,
-        check,
         excerpts_as,
         library_as,
         load,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         recalled,
         remember,
     )
+    from proctor.shell.file_checks import check
     from proctor.shell.item_audits import ask_option_auditors, flag_guessable
     from proctor.shell.judge_experiments import (
         GridOptions,

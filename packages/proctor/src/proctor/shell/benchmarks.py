@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -16,12 +16,10 @@ from proctor.core import (
     FilesOrigin,
     InputError,
     Offered,
-    PluginReport,
     UnknownNameError,
     UsageError,
     admit_benchmark,
     benchmark_path,
-    check_path,
     count_of,
     origin_of,
     reader_at,
@@ -30,7 +28,6 @@ from proctor.core import (
     refusal,
     with_columns,
 )
-from proctor.reports import FrameLike, Record
 from proctor.shell.option_values import size_in_bytes
 from proctor.shell.stores import existing_store, name_in
 from proctor.shell.systems import checked
@@ -93,13 +90,20 @@ def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed
 
 def admitted(benchmark: Benchmark, location: str = "", judge: str | None = None) -> Benchmark:
     """The benchmark, if it declares nothing that does not exist (see `admit_benchmark`)."""
-    from proctor.judges import JUDGES
     from proctor.media import CONDITIONS
-    from proctor.metrics import OVER_ITEMS, SCORERS, code_scorers
+    from proctor.metrics import code_scorers
 
+    judges: list[str] = []
+    if benchmark.judge or judge:
+        from proctor.judges import JUDGES
+
+        judges = JUDGES.names()
     metrics = [metric.name for scorer in code_scorers() for metric in scorer.metrics]
-    metrics += [*OVER_ITEMS.names(), *SCORERS.names()]
-    offered = Offered(CONDITIONS.names(), JUDGES.names(), metrics)
+    if not {benchmark.headline, *(metric.name for metric in benchmark.metrics)} <= {*metrics}:
+        from proctor.metrics import OVER_ITEMS, SCORERS
+
+        metrics += [*OVER_ITEMS.names(), *SCORERS.names()]
+    offered = Offered(CONDITIONS.names(), judges, metrics)
     admit_benchmark(benchmark, location or f"the benchmark {benchmark.name!r}", offered, judge)
     return benchmark
 
@@ -275,61 +279,3 @@ def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
     if media_as is not None and not known:
         raise UsageError(f"--media-as {media_as} does not fit: these videos are no parts of others. Leave it out.")
     return Excerpts(known, None if media_as is None else MediaAs(media_as))
-
-
-@dataclass(frozen=True, repr=False)
-class CheckTable(FrameLike):
-    """A row for each fault: `file`, `row`, `column`, what was `found` and what was `expected`. `notes` say how the
-    questions were read."""
-
-    report: PluginReport
-
-    @property
-    def rows(self) -> list[Record]:
-        """One fault a row, in the order of the file."""
-        return cast("list[Record]", self._json["faults"])
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return self.report.ok
-
-    @property
-    def items(self) -> int:
-        """How many questions could be read."""
-        return int(self._json["items"])
-
-    @property
-    def groups(self) -> int:
-        """How many groups they are in."""
-        return int(self._json["groups"])
-
-    @property
-    def title(self) -> str:
-        """What was found, in a line."""
-        return str(self.report.shown[-1])
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How the questions were understood."""
-        return tuple(self._json["notes"])
-
-    @property
-    def _json(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.report.json)
-
-
-def check(
-    path: str | Path,
-    media: str | Path | None = None,
-    *,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
-    out: str | Path | None = None,
-) -> CheckTable:
-    """Check your own questions (a folder or a file, as in `load`) and their media files, and list all faults at once.
-
-    If there are none, a page with ten questions as a model gets them is written to `out`. Raises `InputError` if there
-    is nothing at the path, or a file of another kind. The command is `proctor check`.
-    """
-    folder, page = media_at(media), None if out is None else Path(out)
-    return CheckTable(check_path(Path(path), folder, page, columns=as_lists(columns)))

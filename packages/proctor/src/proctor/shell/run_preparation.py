@@ -23,7 +23,6 @@ from proctor.shell.benchmarks import library_as, loaded_as, need_media, remember
 from proctor.shell.model_options import RunOptions
 from proctor.shell.option_values import conditions_of
 from proctor.shell.options import filled, listed
-from proctor.shell.orders import store_order
 from proctor.shell.stores import StoredRuns, existing_store, open_store
 from proctor.shell.systems import ModelAccess, SystemLike, build_systems
 
@@ -71,6 +70,8 @@ class Arranged:
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
         remember(opened, loaded)
         if given["share"]:
+            from proctor.shell.orders import store_order
+
             store_order(self, opened, planned)
         again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:

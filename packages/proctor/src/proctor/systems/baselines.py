@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, View, current_repetition, generator
-from proctor.core.formats import ChoiceFormat, FreeTextFormat, OrderingFormat, option_letters
+from proctor.core.formats import option_letters
 from proctor.metrics import Constants
 from proctor.systems.replies import reply
 
@@ -28,12 +28,12 @@ class AsGiven:
     settings: ClassVar[dict[str, JsonValue]] = {}
 
     def supports(self, item: Item) -> bool:
-        return isinstance(item.answer, OrderingFormat)
+        return item.answer.kind == "ordering"
 
     async def answer(self, item: Item, view: View) -> Answer:
         """The labels in the item's order. Raises `ValueError` for another format."""
         del view
-        if not isinstance(item.answer, OrderingFormat):
+        if item.answer.kind != "ordering":
             raise ValueError(f"an answer of the format {item.answer.kind} has no order")
         return reply(item, list(item.answer.labels))
 
@@ -53,10 +53,10 @@ class OptionLength:
         self._otherwise = RandomGuess(seed)
 
     def supports(self, item: Item) -> bool:
-        return not isinstance(item.answer, OrderingFormat) and self._otherwise.supports(item)
+        return item.answer.kind != "ordering" and self._otherwise.supports(item)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        if not isinstance(item.answer, ChoiceFormat):
+        if item.answer.kind != "choice":
             return reply(item, self._otherwise.draw(item, view.span), fallback=self._otherwise.name)
         number = min(range(len(item.options)), key=lambda index: self.sign * len(item.options[index]))
         return reply(item, option_letters(len(item.options))[number])
@@ -184,13 +184,13 @@ class Majority:
 
     def supports(self, item: Item) -> bool:
         """All formats but free text; after `learn`, only formats with a reference."""
-        if isinstance(item.answer, FreeTextFormat):
+        if item.answer.kind == "free_text":
             return False
         return self._constants is None or self._constants.knows(item)
 
     def learn(self, items: Sequence[Item]) -> None:
         """Finds the constants; items without a reference are ignored."""
-        self._constants = Constants([item for item in items if not isinstance(item.answer, FreeTextFormat)])
+        self._constants = Constants([item for item in items if item.answer.kind != "free_text"])
 
     async def answer(self, item: Item, view: View) -> Answer:
         """The constant. Raises `ConfigurationError` where `learn` saw no reference of this format."""
@@ -224,7 +224,7 @@ class TextSimilarity:
 
     def supports(self, item: Item) -> bool:
         """All formats; after `learn`, only where another group has a reference."""
-        if self._vectorizer is None or isinstance(item.answer, ChoiceFormat):
+        if self._vectorizer is None or item.answer.kind == "choice":
             return True
         return any(donor.group != item.group for donor in self._donors.get(item.answer.kind, ()))
 
@@ -239,7 +239,7 @@ class TextSimilarity:
         self._rows = {text: row for row, text in enumerate(texts)}
         self._donors = {}
         for item in items:
-            if item.has_answer and not isinstance(item.answer, ChoiceFormat):
+            if item.has_answer and item.answer.kind != "choice":
                 self._donors.setdefault(item.answer.kind, []).append(item)
         self._matrices = {
             kind: self._matrix([donor.question for donor in donors]) for kind, donors in self._donors.items()
@@ -251,7 +251,7 @@ class TextSimilarity:
         del view
         if self._vectorizer is None:
             raise ConfigurationError(f"text-similarity has to learn the questions before item {item.id!r}")
-        if isinstance(item.answer, ChoiceFormat):
+        if item.answer.kind == "choice":
             return self._nearest_option(item)
         return self._nearest_reference(item)
 
@@ -300,10 +300,10 @@ def _borrowed(item: Item, donor: Item) -> Answer | None:
     if donor.reference is None:
         return None
     value = donor.reference.answer
-    if isinstance(item.answer, FreeTextFormat):
+    if item.answer.kind == "free_text":
         value = str(value)[: item.answer.max_chars].strip()
     try:
-        if not isinstance(item.answer, FreeTextFormat):
+        if item.answer.kind != "free_text":
             value = item.answer.check(value, item.options)
         return reply(item, value, donor=donor.id)
     except ParseError:

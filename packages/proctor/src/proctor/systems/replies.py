@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, JsonValue, create_model
 
 from proctor.core import Answer, Item
-from proctor.core.formats import AnswerFormat, FreeTextFormat, PatternFormat, RatingsFormat, StrictFormat
+from proctor.core.formats import AnswerFormat, StrictFormat
 
 
 def format_value(form: AnswerFormat, value: JsonValue) -> str:
@@ -23,7 +23,7 @@ def format_value(form: AnswerFormat, value: JsonValue) -> str:
     >>> format_value(ClassesFormat(classes=("clip", "sponge")), [])
     'Answer: none'
     """
-    alone = isinstance(form, FreeTextFormat | PatternFormat | RatingsFormat)
+    alone = form.kind in {"free_text", "pattern", "ratings"}
     if alone or (isinstance(form, StrictFormat) and form.strict):
         return form.write(value)
     return f"Answer: {form.write(value)}"

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
@@ -24,7 +24,7 @@ from proctor.core import (
     VideoClip,
     whole_file,
 )
-from proctor.core.formats import AnswerFormat
+from proctor.core.formats import EVERY_KIND, AnswerFormat, format_of_kind
 from proctor.models import ModelClient, ModelSpec
 
 if TYPE_CHECKING:
@@ -353,8 +353,7 @@ def example_items(formats: Sequence[str] = (), *, references: bool = True) -> li
     >>> [item.id for item in example_items(["binary", "free_text"])]
     ['example-binary', 'example-free_text']
     """
-    kinds = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnswerFormat)[0])}
-    return [_example(name, kinds[name], references, row) for row, name in enumerate(formats or kinds)]
+    return [_example(name, format_of_kind(name), references, row) for row, name in enumerate(formats or EVERY_KIND)]
 
 
 def _example(name: str, kind: type[Any], references: bool, row: int) -> Item:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.core.formats.any_format import AnswerFormat
+    from proctor.core.formats.any_format import EVERY_KIND, AnswerFormat, format_of_kind
     from proctor.core.formats.base import Format, StrictFormat, bare
     from proctor.core.formats.binary import BinaryFormat
     from proctor.core.formats.boxes import BoxesFormat, PointFormat
@@ -33,10 +33,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
+    "EVERY_KIND", "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
     "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat",
     "PercentageFormat", "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat",
     "ShortTextFormat", "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents",
-    "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values", "matching", "option_letters",
+    "format_of_kind", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values", "matching", "option_letters",
     "rationale_in", "without_thoughts", "word_f1",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.metrics.ordering.consensus import MOST_LABELS, Consensus, kemeny, kemeny_of_votes, nearest_order
+    from proctor.metrics.ordering.order_estimates import order_estimates, rationale_estimates, tracking_estimate
     from proctor.metrics.ordering.orders import (
         NEIGHBOURS,
         ORDERING_METRICS,
@@ -19,11 +20,8 @@ if TYPE_CHECKING:
         compare_orders,
         compared,
         order_chance,
-        order_estimates,
         overall_score,
         position_confusion,
-        rationale_estimates,
-        tracking_estimate,
     )
 else:
     export_lazily(__name__)

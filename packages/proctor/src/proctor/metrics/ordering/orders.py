@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, pairwise, permutations
@@ -13,12 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor import stats
 from proctor.core import Answer, InputError, Item, Metric, Reference, Score, Status
-from proctor.core.formats import OrderingFormat
-from proctor.metrics import text
-from proctor.metrics.corpus import ItemSums, MetricEstimate
-from proctor.stats import Floats, Groups, Resampling, mean_interval
 
 InvalidOrders = Literal["wrong", "partial"]
 """How an order that misses, repeats or invents a label counts: as wrong in every metric, or by the pairs that it has in
@@ -259,43 +254,6 @@ def overall_score(
     return 100 * (beta * ordering + (1 - beta) * rationale_f1)
 
 
-def order_estimates(
-    comparisons: Sequence[OrderComparison], groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
-    """All `ORDERING_METRICS`, in this order, over many items, with intervals clustered by group.
-
-    Pairwise accuracy is aggregated: neighbours in order over all neighbours of all items, so an item of six
-    frames counts five times and one of four three times (the ClinicalSkillQA overview, section 4.2). The longest
-    run is the mean of its share of the item's frames; every other one is the mean over items. Options: see
-    `Resampling`. Edges: no items: values None. Raises `InputError` where lengths differ.
-
-    >>> from proctor.metrics.ordering import compare_orders
-    >>> found = [compare_orders("ABCD", "ABDC"), compare_orders("ABCDEF", "ABCDEF")]
-    >>> scores = order_estimates(found, ["v1", "v2"])
-    >>> [(score.metric.name, score.estimate.value) for score in scores[:2]]
-    [('task_accuracy', 0.5), ('pairwise_accuracy', 0.875)]
-    """
-    if len(comparisons) != len(groups):
-        found = f"{len(comparisons)} and {len(groups)}"
-        raise InputError("orders", found=found, expected="as many comparisons as groups")
-    pairs = np.array([comparison.frames - 1 for comparison in comparisons], dtype=np.int64)
-    right = np.array([comparison.adjacent_right / max(1, comparison.frames - 1) for comparison in comparisons])
-    position = np.repeat(np.arange(len(pairs)), pairs)  # every pair of neighbours counts once, as in `results`
-    of_pair = [groups[number] for number in position.tolist()]
-    per_item = {
-        TASK: [comparison.exact for comparison in comparisons],
-        TAU: [comparison.tau for comparison in comparisons],
-        RUN: [comparison.longest_run / comparison.frames for comparison in comparisons],
-        FIRST: [comparison.first_right for comparison in comparisons],
-        LAST: [comparison.last_right for comparison in comparisons],
-        EITHER_WAY: [comparison.up_to_reversal for comparison in comparisons],
-    }
-    columns = {metric: np.array(values, dtype=np.float64) for metric, values in per_item.items()}
-    task, *others = (ItemSums(metric, values).estimate(groups, plan) for metric, values in columns.items())
-    pairwise = replace(mean_interval(right[position], of_pair, plan.within(0, 1)), n=len(comparisons))
-    return [task, MetricEstimate(PAIR, pairwise), *others]
-
-
 def position_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray[np.int64]]:
     """Where frames are put instead: per number of frames n a table of counts, n × (n + 1).
 
@@ -323,68 +281,6 @@ OVERALL = Metric("overall", "Overall score (0–100)", high=100.0, formats=("ord
 TRACKING = Metric(
     "rationale_tracks_order", "Rationale F1 with share of pairs in order (Spearman)", low=-1.0, formats=("ordering",)
 )
-
-
-def rationale_estimates(
-    compared: Mapping[str, OrderComparison],
-    groups: Sequence[str],
-    f1: Mapping[str, float],
-    *,
-    weights: tuple[float, float] = WEIGHTS,
-    plan: Resampling = Resampling(),
-) -> list[MetricEstimate]:
-    """The mean F1 of some items and their overall score (see `overall_score`; `weights` are α and β), with intervals
-    clustered by `groups`; none where no item has an F1. Items without one count for their order alone.
-
-    >>> from proctor.metrics.ordering import compare_orders
-    >>> found = {"q1": compare_orders("ABCD", "ABCD"), "q2": compare_orders("ABCD", "ABDC")}
-    >>> [round(one.estimate.value, 2) for one in rationale_estimates(found, ["v1", "v2"], {"q1": 0.8, "q2": 0.6})]
-    [0.7, 62.0]
-    """
-    if not any(name in f1 for name in compared):
-        return []
-    given = np.array([f1.get(name, np.nan) for name in compared])
-    columns = np.array(
-        [
-            (one.exact, 1, one.adjacent_right, one.frames - 1, f1.get(name, 0.0), name in f1)
-            for name, one in compared.items()
-        ],
-        dtype=np.float64,
-    )
-
-    def overall(sums: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):  # a sample without any rationale has no score
-            task, pair, f1_mean = (sums[:, k] / sums[:, k + 1] for k in (0, 2, 4))
-        alpha, beta = weights
-        return np.asarray(100 * (beta * (alpha * task + (1 - alpha) * pair) + (1 - beta) * f1_mean))
-
-    found = (ItemSums(text.RATIONALE_F1, given), ItemSums(OVERALL, columns, overall))
-    return [item_sums.estimate(groups, plan) for item_sums in found]
-
-
-def tracking_estimate(
-    compared: Mapping[str, OrderComparison],
-    groups: Sequence[str],
-    f1: Mapping[str, float],
-    plan: Resampling = Resampling(),
-) -> MetricEstimate:
-    """Whether better rationales go with better orders, over the answered items: Spearman's correlation of F1 and the
-    share of pairs in order, −1 to 1. The task's paper remarks that they need not. Edges: the value is None with fewer
-    than two items, and where all orders or all rationales are alike.
-
-    >>> from proctor.metrics.ordering import compare_orders
-    >>> found = {name: compare_orders("ABCD", said) for name, said in (("q1", "ABCD"), ("q2", "ABDC"), ("q3", "DCBA"))}
-    >>> f1 = {"q1": 0.9, "q2": 0.6, "q3": 0.5}
-    >>> round(tracking_estimate(found, ["v1", "v2", "v3"], f1, plan=Resampling(draws=100)).estimate.value, 2)
-    1.0
-    """
-    rows = [
-        (f1[name], one.adjacent_right / (one.frames - 1), group)
-        for (name, one), group in zip(compared.items(), groups, strict=True)
-        if name in f1 and one.answered
-    ]
-    scores, orders, theirs = zip(*rows, strict=True) if rows else ((), (), ())
-    return MetricEstimate(TRACKING, stats.correlation(scores, orders, theirs, "spearman", plan=plan))
 
 
 RUN_METRICS = (*ORDERING_METRICS[1:], PARTIAL, VALID)
@@ -416,7 +312,7 @@ class OrderingScorer:
 
     def applies(self, item: Item) -> bool:
         """To orders with a reference."""
-        return item.reference is not None and isinstance(item.answer, OrderingFormat)
+        return item.reference is not None and item.answer.kind == "ordering"
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The scores of `score`, as the `Scorer` protocol wants it."""

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from proctor.core import ParseError, cell_text, count_of, expected_words, one_of, read_criteria
 from proctor.core import plain_column as plain
-from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
+from proctor.core.formats import EVERY_KIND, AnswerFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.folder import Settings
 
@@ -66,9 +66,6 @@ SHOWN: Mapping[str, str] = {
     "short_text": "short text",
     "free_text": "free text",
 }
-
-EVERY_KIND = tuple(str(one.model_fields["kind"].default) for one in get_args(get_args(AnswerFormat)[0]))
-"""The names of all formats; those that are not in `KINDS` need settings (`formats` in `benchmark.yaml`)."""
 
 _FORMAT: TypeAdapter[AnswerFormat] = TypeAdapter(AnswerFormat)
 _YES = {
@@ -264,8 +261,12 @@ def is_unit(text: str) -> bool:
     >>> is_unit("mm"), is_unit("ICU")
     (True, False)
     """
+    if not text:
+        return False
+    from proctor.core.formats import QuantityFormat
+
     try:
-        return bool(text) and bool(QuantityFormat(unit=text).unit)
+        return bool(QuantityFormat(unit=text).unit)
     except (ValidationError, ParseError):
         return False
 
@@ -282,8 +283,10 @@ def are_criteria(cell: Any) -> bool:
         return False
 
 
-def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:
+def _in_unit(unit: str, settings: Settings) -> AnswerFormat | None:
     """The format of a number with a unit; None for a word that is no unit."""
+    from proctor.core.formats import QuantityFormat
+
     try:
         return QuantityFormat(unit=unit, tolerance=settings.tolerances.get("quantity", 0.0))
     except (ValidationError, ParseError):

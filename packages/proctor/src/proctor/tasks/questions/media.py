@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from proctor import core
-from proctor.core.formats import BinaryFormat
 from proctor.media import (
     AUDIO_EXTENSIONS,
     IMAGE_EXTENSIONS,
@@ -406,6 +405,8 @@ def sound_of_video(cell: Any) -> bool | None:
         return None
     if isinstance(cell, bool):
         return cell
+    from proctor.core.formats import BinaryFormat
+
     try:
         return bool(BinaryFormat().from_cell(core.cell_text(undirected(cell))))
     except core.ParseError as error:

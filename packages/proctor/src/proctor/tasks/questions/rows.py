@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue, ValidationError
 
 from proctor import core
-from proctor.core.formats import AnswerFormat, FreeTextFormat
+from proctor.core.formats import AnswerFormat
 from proctor.media import labels_of, parse_window
 from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import (
@@ -227,6 +227,8 @@ class RowReader:
             found = self._tried(row, where, lambda: declared_format(name, cell, self.settings, known))
             return self._adjusted(row, found)
         if self._unanswered(row) and not core.is_empty(self._cell(row, "criteria")):
+            from proctor.core.formats import FreeTextFormat
+
             return FreeTextFormat()
         if core.is_empty(cell):
             self.fault(row, column, "nothing", "the right answer")
