@@ -56,7 +56,7 @@ DECLARED = (
     "packages/proctor/tests/reports/test_limits.py", "tests/docs/test_docs.py", "tests/repository/test_command_tree.py",
     "tests/repository/test_options_arrive.py::test_no_flag_is_up_by_itself",
     "tests/repository/test_options_arrive.py::test_what_intervals_are_drawn_with_is_the_same_everywhere",
-    "packages/proctor/tests/api/test_run_options_go_down.py", "packages/proctor/tests/core/test_same_defaults.py",
+    "packages/proctor/tests/shell/test_run_options_go_down.py", "packages/proctor/tests/core/test_same_defaults.py",
 )  # fmt: skip
 """What looks at constants, options and their defaults, of which coverage knows nothing."""
 LIBRARIES = (

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,23 +15,16 @@ from matplotlib import pyplot
 import proctor
 from proctor import reports
 from proctor.api import analysis, downloads, evaluation, import_export
-from proctor.core import ConfigurationError, Excerpt, InputError, Item, Reference, VideoClip
+from proctor.core import Excerpt, InputError, Item, Reference, VideoClip
 from proctor.core.criteria import Criterion
 from proctor.core.formats import BinaryFormat
-from proctor.judges.dimensions import DimensionScorer
-from proctor.judges.dimensions.ensemble import RecordedJudge
 from proctor.media import Excerpts, MediaAs, MediaLibrary
 from proctor.reports import ReportSummary, plots
 from proctor.reports.blocks import Story
-from proctor.runs import declare_scorer
-from proctor.shell import scorers, stores
-from proctor.shell import workers as ray_workers
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.fuzzed_store import NAME, fuzzed
-from tests.support.judgements import Judgements
 from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
-from tests.support.pretended_ray import PretendedRay
 
 
 def test_several_metrics_tell_together() -> None:
@@ -74,84 +63,11 @@ def test_a_file_that_is_no_archive_is_taken_under_its_name(location: str, name: 
         downloads._take(tmp_path / "sent", tmp_path / "draft", known, location)
 
 
-@pytest.mark.parametrize(("address", "told"), [("nowhere:1", "nowhere:1"), ("", "this machine")])
-def test_a_cluster_that_is_not_there(address: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Away(PretendedRay):
-        def init(self, **given: Any) -> None:
-            raise ConnectionError(f"no cluster at {given['address']}")
-
-    monkeypatch.setitem(sys.modules, "ray", Away())
-    monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
-    with pytest.raises(ConfigurationError, match=f"no Ray cluster at {told}: no cluster at {address or 'local'}"):
-        ray_workers.RayWorkers(2, address, {})
-    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"  # nothing phones home
-
-
-def test_actors_are_told_once_to_stop_and_none_takes_the_place_of_one_that_is_lost_then() -> None:
-    stops: list[int] = []
-
-    class Waiting(PretendedRay):
-        def _actor(self, kind: Any) -> Any:
-            self.started += 1
-            ended: Future[Any] = Future()
-
-            def stop() -> None:
-                stops.append(1)
-                asyncio.get_running_loop().call_later(0.05, ended.set_exception, self.exceptions.RayActorError())
-
-            return SimpleNamespace(work=SimpleNamespace(remote=lambda _: ended), stop=SimpleNamespace(remote=stop))
-
-    async def stopped(ray: PretendedRay) -> ray_workers.RayWorkers:
-        workers, stop = ray_workers.RayWorkers(3, "", {}), asyncio.Event()
-        stop.set()
-        async with asyncio.timeout(600):
-            await workers.wait(lambda: False, stop)
-        return workers
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ray_workers, "_RAY_POLL_S", 0.01)
-        patch.setitem(sys.modules, "ray", ray := Waiting())
-        workers = asyncio.run(stopped(ray))
-    assert (len(stops), workers.lost, ray.started, ray.killed) == (3, 3, 3, 3)
-
-
 def test_what_verification_has_done_is_told(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     found = proctor.verify(tmp_path, ["focus", "mediqa-eval"], on_change=lambda done, of: seen.append((done, of)))
     assert seen == [(1, 2), (2, 2)]
     assert (found.missing, found.rows) == (("focus", "mediqa-eval"), [])
-
-
-def test_ctrl_c_in_a_notebook_stops_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop runs in this thread, so the work runs beside it, and is cancelled there."""
-    begun, ended = threading.Event(), list[str]()
-
-    async def work() -> None:
-        begun.set()
-        try:
-            await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            ended.append("cancelled")
-            raise
-
-    class Pool(ThreadPoolExecutor):
-        def submit(self, fn: Any, /, *given: Any, **more: Any) -> Any:
-            future = super().submit(fn, *given, **more)
-
-            def result() -> Any:
-                assert begun.wait(600)
-                raise KeyboardInterrupt
-
-            monkeypatch.setattr(future, "result", result)
-            return future
-
-    async def cell() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            stores.wait_for(work)
-
-    monkeypatch.setattr(stores, "ThreadPoolExecutor", Pool)
-    asyncio.run(cell())
-    assert ended == ["cancelled"]
 
 
 def test_a_report_of_an_evaluation_is_of_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,22 +82,6 @@ def test_a_report_of_an_evaluation_is_of_all_runs(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(reports, "write_report", write)
     proctor.report(made, tmp_path / "r.html")
     assert [(one.systems, one.conditions) for one in given] == [((), ())]
-
-
-def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> None:
-    made = proctor.run(lamps(free_text=True), "random", conditions="text-only", store=":memory:")
-    where = stores.stored(made)
-    file = tmp_path / "dimensions.yaml"
-    file.write_text("dimensions:\n  - {name: tone, levels: [0, 1, 2]}\n")
-    scheme, prompts = scorers._scheme(where, file)
-    assert (scheme is not None and [one.name for one in scheme.dimensions], prompts) == (["tone"], None)
-    (tmp_path / "prompts").mkdir()
-    assert scorers._scheme(where, file)[1] == tmp_path / "prompts"
-    assert where.store.card("lamps").rating is None  # until the judge may score by it
-    assert scheme is not None
-    declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Judgements()), scheme)
-    assert where.store.card("lamps").rating == scheme
-    assert scorers._scheme(where, None) == (scheme, None)
 
 
 @pytest.mark.parametrize("name", ["results", "compare", "rank", "analyze", "score", "report", "export"])

@@ -16,7 +16,7 @@ import pytest
 
 import proctor as python
 from proctor.runs import Store, evaluation_content, open_orders
-from proctor.shell import orders, run_preparation, workers
+from proctor.shell import orders, workers
 from proctor.shell.workers import slurm_script
 from tests.support.faulty_server import FaultyServer
 from tests.support.pretended_ray import PretendedRay
@@ -77,12 +77,12 @@ def test_what_others_answer_while_a_run_is_planned_is_not_still_to_be_asked(
     store, location = tmp_path / "runs.db", orders.store_order
 
     def late(*given: Any) -> None:
-        monkeypatch.setattr(run_preparation, "store_order", location)
+        monkeypatch.setattr(orders, "store_order", location)
         other: dict[str, Any] = {"data": tmp_path / "data", "model": "local", "base_url": server.url, "share": True}
         python.run("simulated", store=store, conditions="text-only", baselines=False, **other).store.close()
         location(*given)
 
-    monkeypatch.setattr(run_preparation, "store_order", late)
+    monkeypatch.setattr(orders, "store_order", late)
     monkeypatch.setitem(sys.modules, "ray", PretendedRay())
     done = proctor(*words, "--store", store, "--on", "ray")
     assert (done.returncode, len(server.requests)) == (0, ITEMS), done.stderr
