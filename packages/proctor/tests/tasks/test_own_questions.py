@@ -14,6 +14,7 @@ import pytest
 import proctor
 from proctor.core import Benchmark, Image, InputError, VideoClip
 from proctor.core.formats import (
+    EVERY_KIND,
     BinaryFormat,
     ChoiceFormat,
     ChoicesFormat,
@@ -23,7 +24,6 @@ from proctor.core.formats import (
     QuantityFormat,
     TimestampsFormat,
 )
-from proctor.tasks.questions.answers import EVERY_KIND
 from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor as shell
 
