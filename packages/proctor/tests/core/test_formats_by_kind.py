@@ -17,10 +17,10 @@ from proctor.core.formats import EVERY_KIND, AnswerFormat, ChoiceFormat, Format,
 from proctor.testing import example_items
 
 _CLASSES: list[Any] = [format_of_kind(kind) for kind in EVERY_KIND]
-_UNION: TypeAdapter[Format] = TypeAdapter(
+_UNION: TypeAdapter[Format] = TypeAdapter(  # type: ignore[arg-type]
     Annotated[functools.reduce(operator.or_, _CLASSES), Field(discriminator="kind")]
 )
-_BY_KIND: TypeAdapter[Format] = TypeAdapter(AnswerFormat)  # type: ignore[arg-type]
+_BY_KIND: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
