@@ -422,8 +422,9 @@ def markdown(found: dict[str, dict[str, float]]) -> str:
 
 
 def margins(repetitions: int) -> dict[str, dict[str, float]]:
-    """For 6, 20 and 60 groups: the share of studies that show non-inferiority at the margin (level), the planned power for right
-    and wrong answers of five questions and the share that shows it, and the share of interactions with p ≤ 0.05 of none."""
+    """For 6, 20 and 60 groups: the share of studies of right and wrong answers to five questions that show non-inferiority at
+    the margin (level); of normal differences of four questions the planned power, and the share that shows it; and the
+    share of interactions with p ≤ 0.05 of right and wrong answers to six questions, where there is none."""
     rows: dict[str, dict[str, float]] = {}
     for groups in (6, 20, 60):
         rng = np.random.default_rng(groups)
