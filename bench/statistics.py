@@ -1,6 +1,7 @@
 """How long the statistics take, and how much memory; with --coverage, --differences and --ranks, how well intervals
-cover; with --margins, the level and the planned and found power of non-inferiority, and the level of interactions; with
---regression, how often a term that says nothing has p below 0.05.
+cover, and with --repetitions those of items that were answered several times; with --margins, the level and the planned
+and found power of non-inferiority, and the level of interactions; with --regression, how often a term that says nothing
+has p below 0.05.
 
 python bench/statistics.py --format json
 """
@@ -462,6 +463,25 @@ def margins(repetitions: int) -> dict[str, dict[str, float]]:
     return rows
 
 
+def repetition_coverage(repetitions: int, groups: Sequence[int] = (6, 10, 24, 47, 100)) -> dict[str, dict[str, float]]:
+    """Shares of 95 % intervals of a score that hold the truth, where each item is answered 1, 3 or 5 times and its score is
+    the mean; groups have 8 items on average, and items differ in how often they are answered right."""
+    found: dict[str, dict[str, float]] = {}
+    for n_groups in groups:
+        for asked in (1, 3, 5):
+            for mean, alike in ((0.6, 0.1), (0.6, 0.5), (0.85, 0.3), (0.95, 0.3)):
+                rng = np.random.default_rng([n_groups, asked, int(100 * mean)])
+                strength = 1 / alike - 1
+                of = np.repeat(np.arange(repetitions * n_groups), rng.geometric(1 / 8, repetitions * n_groups))
+                group = rng.beta(mean * strength, (1 - mean) * strength, repetitions * n_groups)[of]
+                chance = np.where(rng.random(len(of)) < 0.5, group, rng.random(len(of)) < group)  # half never waver
+                scores = rng.binomial(asked, chance) / asked
+                estimates = slice_means(scores, of, of // n_groups, repetitions, Resampling(bounds=(0, 1)))
+                row = f"{asked} answers to an item, mean {mean:g}, correlation {alike:g}"
+                found.setdefault(row, {})[f"{n_groups} groups"] = _cell(estimates, mean)[0]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["json", "text"], default="text")
@@ -470,9 +490,10 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--regression", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--margins", type=int, default=0, metavar="REPETITIONS")
+    parser.add_argument("--repetitions", type=int, default=0, metavar="STUDIES")
     arguments = parser.parse_args()
-    if arguments.margins:
-        shown = margins(arguments.margins)
+    if arguments.margins or arguments.repetitions:
+        shown = margins(arguments.margins) if arguments.margins else repetition_coverage(arguments.repetitions)
         print(json.dumps(shown) if arguments.format == "json" else markdown(shown))
         return
     if arguments.coverage:
