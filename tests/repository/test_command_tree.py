@@ -51,7 +51,9 @@ def test_summaries_are_short(words: str) -> None:
     assert [words.rsplit(maxsplit=1)[-1], *first.rstrip(".").split()] in listed
 
 
-MOST_LEAVES, MOST_LINES = 60, 40
+MOST_LEAVES, MOST_LINES = 62, 40
+"""60 of the third edition; then `plan`, which asks of no store, and `review sample`, which draws before a study is there: no
+command could have either as an option."""
 
 
 def leaves() -> list[str]:
@@ -59,7 +61,7 @@ def leaves() -> list[str]:
     return [words for words, command in TREE.items() if not hasattr(command, "commands")]
 
 
-def test_there_are_at_most_sixty_commands() -> None:
+def test_there_are_few_commands() -> None:
     assert len(leaves()) <= MOST_LEAVES
 
 

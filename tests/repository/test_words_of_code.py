@@ -48,6 +48,8 @@ OWN = {
     "judges/verdict_metrics.py": {"vote", "votes"},
     "results/analyses.py": {"vote"},
     "results/judgements.py": {"vote"},
+    "runs/judge_repetitions.py": {"votes"},
+    "runs/judge_work.py": {"votes"},
     "runs/scoring.py": {"votes"},
     "runs/judge_repetitions.py": {"votes"},  # of a panel that is asked several times
     "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames

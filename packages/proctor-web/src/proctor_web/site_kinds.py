@@ -13,7 +13,7 @@ from proctor_web.site import Site
 _CHALLENGE = "challenge.yaml"
 
 
-@dataclass(frozen=True)
+@dataclass
 class SiteKind:
     """`open(folder, store, listening, same_user=…)` makes the site of a folder, and `accounts(folder, store)` finds its
     accounts."""

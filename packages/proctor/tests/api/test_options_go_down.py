@@ -188,8 +188,8 @@ def values_of(kind: Any, default: Any, name: str) -> tuple[Any, Any]:
         return not default, not default
     if isinstance(default, int | float):
         return (default + 1, default + 1) if isinstance(default, int) else (default + 0.01, default + 0.01)
-    if isinstance(default, Mapping):
-        return {"kind": "fast"}, {"kind": "fast"}
+    if float in members or isinstance(default, Mapping):
+        return (2.5, 2.5) if float in members else ({"kind": "fast"}, {"kind": "fast"})
     if isinstance(default, tuple | list):
         return ["one", "two"], ("one", "two")
     return "given", "given"

@@ -64,7 +64,7 @@ def lines(file: Path, rows: list[dict[str, Any]]) -> Path:
 def accuracy_of(made: proctor.Evaluation, repetition: int) -> float:
     """The share of right answers of one repetition."""
     rows = made.store.score_rows(made.runs[0], metric="accuracy", scorer="code", repetition=repetition)
-    return sum(row.value for row in rows) / len(rows)
+    return float(sum(row.value for row in rows) / len(rows))
 
 
 # -- each reader

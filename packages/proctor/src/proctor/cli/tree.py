@@ -164,6 +164,11 @@ class Group(TyperGroup):
 class Program(Group):
     """The whole program, whose help fits one screen of 40 lines: no blank lines, and the options in one line."""
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """What the program does, below its usage."""
+        del ctx
+        formatter.write(f"{self.help}\n")
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The commands by panel, and the names of the options."""
         formatter.write_paragraph()

@@ -18,7 +18,7 @@ def estimate_table(benchmark: str, found: Sequence[RunEstimate]) -> Table:
     several = any(one.repetitions > 1 for one in found)
     heads = ("System", "Condition", *([">Repetitions"] if several else []))
     heads += (">Already", ">To ask", ">Pictures", ">Input tokens", ">Input cost")
-    rows = [
+    rows: list[tuple[str | int, ...]] = [
         (
             one.system,
             one.condition,

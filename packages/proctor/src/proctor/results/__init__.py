@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         status_counts,
     )
     from proctor.results.arrays import ItemTable, load_items
-    from proctor.results.comparison import Asked, Comparison, Comparisons, compare, compare_runs
+    from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.consistency import Consistency, RepetitionNoise, repetition_noise
     from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
     from proctor.results.critical import CriticalErrors, critical_errors
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
-    from proctor.results.margins import MarginRecord
+    from proctor.results.margins import Asked, MarginRecord
     from proctor.results.official import (
         OFFICIAL_SUMMARIES,
         SCORE_WRITERS,

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, shell_word
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
 from proctor.judges import JUDGE_FLAGS
-from proctor.results.arrays import ItemTable, facet_cells, load_items, load_labels, named_facets
+from proctor.results.arrays import ItemTable, load_items, load_labels
 from proctor.results.consistency import RepetitionNoise, repetition_noise
+from proctor.results.facets import facet_cells, named_facets
 from proctor.results.families import BLIND, Families, PairTest, both_readings
 from proctor.results.interactions import FacetInteraction, interactions_of
-from proctor.results.margins import MarginRecord, margin_of, record_margin
+from proctor.results.margins import Asked, MarginRecord, asked_margin, margin_of
 from proctor.results.results import Options, check_metrics, items_outside
+from proctor.results.run_pairs import chosen_pairs
 from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
-from proctor.runs import BASELINES, ORACLE, BenchmarkCard, Run, Store, chosen_runs
+from proctor.runs import BenchmarkCard, Run, Store
 from proctor.stats import Difference, Estimate, MarginTest, Resampling, can_decide, cross_table, mean_interval
 
 _RIGHT_OR_WRONG = ("correct", "incorrect")
@@ -166,17 +167,6 @@ class Comparisons:
     interactions: tuple[FacetInteraction, ...] = ()
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a comparison is asked beside the differences: a margin in points (None: none), of equivalence or of non-inferiority,
-    and whether the parts of the items differ. `told` is called with the record of the margin before anything is computed."""
-
-    margin: float | None = None
-    equivalence: bool = False
-    interaction: bool = False
-    told: Callable[[MarginRecord], None] | None = None
-
-
 def compare(
     store: Store,
     benchmark: str,
@@ -199,9 +189,9 @@ def compare(
     margin, and for an interaction without facets.
     """
     card = store.card(benchmark)
-    pairs = _chosen_pairs(store, card, options, against)
+    pairs = chosen_pairs(store, card, options, against)
     options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
-    record = _recorded(store, benchmark, pairs, options, metrics, asked)
+    record = asked_margin(store, benchmark, pairs, options, metrics, asked)
     every = compare_runs(store, benchmark, pairs, options, metrics=metrics, margin=record)
     found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
@@ -217,28 +207,6 @@ def compare(
         record,
         _interactions(store, card, pairs, options, found) if asked.interaction else (),
     )
-
-
-def _recorded(
-    store: Store,
-    benchmark: str,
-    pairs: Sequence[tuple[Run, Run]],
-    options: Options,
-    metrics: Sequence[str],
-    asked: Asked,
-) -> MarginRecord | None:
-    """The record of the margin, told before any figure is computed; None without a margin."""
-    if asked.interaction and not options.by:
-        raise InputError("interaction", found="no facet", expected="one to split the items by (--by FACET)")
-    if asked.margin is None:
-        if asked.equivalence:
-            raise InputError("equivalence", found="no margin", expected="one (--margin POINTS)")
-        return None
-    runs = list({run.id: run for pair in pairs for run in pair}.values())
-    record = record_margin(store, benchmark, runs, asked.margin, equivalence=asked.equivalence, metrics=metrics)
-    if asked.told is not None:
-        asked.told(record)
-    return record
 
 
 def _interactions(
@@ -262,84 +230,6 @@ def _interactions(
                 both = scored[first.id][key], scored[second.id][key]
                 found += interactions_of(*both, sides, items, cells, chosen, options.level)
     return tuple(found)
-
-
-def _chosen_pairs(
-    store: Store, card: BenchmarkCard, options: Options, against: tuple[str, str] | None
-) -> list[tuple[Run, Run]]:
-    """The pairs to compare (see `compare`). Raises `InputError` for none."""
-    named = _named_runs(store, card.name, options.systems)
-    runs = named or chosen_runs(store, card.name, options.systems, options.conditions)
-    if named and against is None:
-        pairs = list(combinations(named, 2))
-    elif against is not None:
-        other = _one_run(store, card.name, against)
-        pairs = [(run, other) for run in runs if run != other]
-    elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
-        pairs = system_pairs(runs, options.systems)
-    elif (shared := _only_shared(runs, options)) is not None:
-        pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
-    else:
-        pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
-    if not pairs:
-        raise InputError(_unpaired(runs, store.runs(card.name), options))
-    return pairs
-
-
-def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
-    """All pairs of systems that are no baselines, if they share one condition and nothing is named."""
-    contestants = [run for run in runs if run.system not in BASELINES and not run.settings.get(ORACLE, False)]
-    shared = {run.condition for run in contestants}
-    return system_pairs(contestants, ()) if len(shared) == 1 and not (options.systems or options.conditions) else []
-
-
-def _unpaired(runs: Sequence[Run], every: Sequence[Run], options: Options) -> str:
-    """Why there is nothing to compare, and what would make a pair."""
-    if not runs:
-        return "No run has this system and this condition: proctor list runs"
-    if len(runs) > 1:
-        shown = ", ".join(str(Side.of(run)) for run in runs)
-        lacking = "two of these conditions" if options.conditions else "two conditions"
-        one = f"No system was run under {lacking} ({shown})."
-        return f"{one} Give several --system and one --condition, or runs by --system SYSTEM/CONDITION."
-    (run,) = runs
-    others = [f"--condition {shell_word(one.condition)}" for one in every if one.system == run.system and one != run]
-    others += [f"--system {shell_word(one.system)}" for one in every if one.condition == run.condition and one != run]
-    more = f"Add {' or '.join(others[:3])}." if others else "Run another system, or another condition, first."
-    return f"Only {Side.of(run)} matches; compare needs two runs. {more}"
-
-
-def _named_runs(store: Store, benchmark: str, names: Sequence[str]) -> list[Run]:
-    """The runs, if all names have the form SYSTEM/CONDITION; else none."""
-    runs = store.runs(benchmark)
-    systems = {run.system for run in runs}
-    of_name = {f"{run.system}/{run.condition}": run for run in runs}
-    if not names or any(name in systems or name not in of_name for name in names):
-        return []
-    return [of_name[name] for name in names]
-
-
-def _only_shared(runs: Sequence[Run], options: Options) -> str | None:
-    """The only condition that all of several named systems share, if no condition is named."""
-    named = set(options.systems)
-    if options.conditions or len(named) < 2:
-        return None
-    shared = set.intersection(*({run.condition for run in runs if run.system == name} for name in named))
-    return shared.pop() if len(shared) == 1 else None
-
-
-def _one_run(store: Store, benchmark: str, names: tuple[str, str]) -> Run:
-    found = chosen_runs(store, benchmark, names[:1], names[1:])
-    if not found:
-        raise InputError(store.shown, found=f"no run of {names[0]} under {names[1]}", expected="a run of both")
-    return found[0]
-
-
-def system_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
-    """All pairs of systems, in the given order."""
-    rank = {system: position for position, system in enumerate(order)}
-    ordered = sorted(runs, key=lambda run: (rank.get(run.system, len(rank)), run.system))
-    return list(combinations(ordered, 2))
 
 
 def compare_runs(
@@ -438,15 +328,6 @@ def _on_items(
             expected="runs that the same scorer has scored (proctor score)",
         )
     return found
-
-
-def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
-    """All pairs of conditions of each system, conditions in the given order."""
-    rank = {condition: position for position, condition in enumerate(order)}
-    by_system: dict[str, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: (rank.get(run.condition, len(rank)), run.condition)):
-        by_system.setdefault(run.system, []).append(run)
-    return [pair for system in sorted(by_system) for pair in combinations(by_system[system], 2)]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, one_of
-from proctor.results.arrays import load_items, named_facets
+from proctor.results.arrays import load_items
+from proctor.results.facets import named_facets
 from proctor.results.results import Options, results
 from proctor.runs import Store
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, one_of
-from proctor.results.arrays import FacetSlices, ItemTable, Series, load_items, load_outcomes, load_series
+from proctor.results.arrays import ItemTable, Series, load_items, load_outcomes, load_series
+from proctor.results.facets import FacetSlices
 from proctor.results.results import Options, PartResults, check_metrics
 from proctor.results.run_scores import (
     BOTH,

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from proctor.core import InputError, Metric, json_line
+from proctor.results.results import Options
 from proctor.runs import Run, Store
 from proctor.stats import Difference, Margin, MarginTest, Resampling, margin_test
 
@@ -87,3 +88,36 @@ def margin_of(
 ) -> MarginTest:
     """What the difference, whose interval at a level is `difference(level)`, shows about the margin."""
     return margin_test(record.margin(metric), difference, plan.level, higher_is_better=metric.higher_is_better)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a comparison is asked beside the differences: a margin in points (None: none), of equivalence or of non-inferiority,
+    and whether the parts of the items differ. `told` is called with the record of the margin before anything is computed."""
+
+    margin: float | None = None
+    equivalence: bool = False
+    interaction: bool = False
+    told: Callable[[MarginRecord], None] | None = None
+
+
+def asked_margin(
+    store: Store,
+    benchmark: str,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options,
+    metrics: Sequence[str],
+    asked: Asked,
+) -> MarginRecord | None:
+    """The record of the margin, told before any figure is computed; None without a margin."""
+    if asked.interaction and not options.by:
+        raise InputError("interaction", found="no facet", expected="one to split the items by (--by FACET)")
+    if asked.margin is None:
+        if asked.equivalence:
+            raise InputError("equivalence", found="no margin", expected="one (--margin POINTS)")
+        return None
+    runs = list({run.id: run for pair in pairs for run in pair}.values())
+    record = record_margin(store, benchmark, runs, asked.margin, equivalence=asked.equivalence, metrics=metrics)
+    if asked.told is not None:
+        asked.told(record)
+    return record

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.results.arrays import FacetSlices, ItemTable, facet_cells, facets_meant, load_items, load_labels
+from proctor.results.arrays import ItemTable, load_items, load_labels
 from proctor.results.costs import RunCost, run_costs
+from proctor.results.facets import FacetSlices, facet_cells, facets_meant
 from proctor.results.run_scores import (
     BOTH,
     RunScores,

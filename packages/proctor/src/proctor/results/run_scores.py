@@ -22,16 +22,8 @@ from pydantic import JsonValue
 from proctor import stats
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
-from proctor.results.arrays import (
-    STATUS_CODES,
-    FacetSlices,
-    Ints,
-    ItemTable,
-    Outcomes,
-    Series,
-    load_outcomes,
-    load_repetitions,
-)
+from proctor.results.arrays import STATUS_CODES, Ints, ItemTable, Outcomes, Series, load_outcomes, load_repetitions
+from proctor.results.facets import FacetSlices
 from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
 
 if TYPE_CHECKING:

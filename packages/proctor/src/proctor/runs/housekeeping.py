@@ -90,14 +90,14 @@ def reopen_errors(
     *,
     repetition: int | None = None,
 ) -> None:
-    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the next run asks them again.
-    `check` raises in the same transaction where the caller may no longer write."""
+    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the
+    next run asks them again. `check` raises in the same transaction where the caller may no longer write."""
     ids, table = store.item_numbers(run.benchmark), schema.answers
     with store.writing() as connection:
         check(connection)
         for part in in_parts(sorted(ids[item] for item in items)):
-            own = (table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value)
-            own = own if repetition is None else (*own, table.c.repetition == repetition)
+            own = [table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value]
+            own += [] if repetition is None else [table.c.repetition == repetition]
             reopened = update(table).where(*own).values(status=Status.FAILED.value)
             keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
             for scores in (schema.scores, schema.judge_scores):

@@ -1,16 +1,23 @@
-"""Scoring stored answers by code or by judges, and importing recorded answers with their scores."""
+"""Scoring stored answers by code or by judges."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from proctor import core, judges
-from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError
-from proctor.runs.engine import scores_of
-from proctor.runs.run_identity import REPEATS, refuse_other_metrics, repeats_of, same_run, scorer_settings
+from proctor import core
+from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, UNRESOLVED, PartialScoresError
+from proctor.runs.judge_work import (
+    ToJudge,
+    answers_to_judge,
+    judged_once,
+    judged_several_times,
+    keep_judged,
+    recorded_repeats,
+)
+from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
     scored = 0
     for run in runs:
         refuse_other_metrics(store, run.benchmark, scorer.metrics, scorer.name)
-        pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
+        pairs = [pair for pair in answers_to_judge(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[core.Score] = []
         for item, answer in pairs:
             found += of_repetition(answer, await core.scored(scorer, item, answer))
@@ -170,13 +177,17 @@ async def judge_all(
     """
     tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
-    several = {run.id: max(repeats, _recorded_repeats(store, run, scorer)) > 1 for run in runs}
-    passes: list[list[_ToJudge]] = []
+    several = {run.id: max(repeats, recorded_repeats(store, run, scorer)) > 1 for run in runs}
+    passes: list[list[ToJudge]] = []
     for number in range(repeats):
         passes.append([])
         for run in runs:
-            own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
-            by = _once(store, run, scorer) if not several[run.id] else _several_times(store, run, scorer, number)
+            own = [pair for pair in answers_to_judge(store, run, all_items=all_items) if limits.takes(pair[0])]
+            by = (
+                judged_once(store, run, scorer)
+                if not several[run.id]
+                else judged_several_times(store, run, scorer, number)
+            )
             passes[-1] += [one for one in map(by, own) if one is not None]
     tally.total = sum(map(len, passes))
     left = tally.total if limits.most is None else limits.most
@@ -189,78 +200,25 @@ async def judge_all(
         def keep(
             row: int,
             scores: Sequence[core.Score],
-            work: Sequence[_ToJudge] = work,
+            work: Sequence[ToJudge] = work,
             done: list[JudgedScore] = done,
             number: int = number,
         ) -> None:
             done.extend((work[row].run, score, number) for score in of_repetition(work[row].answer, scores))
             if len(done) >= _WRITE_EVERY:
-                _flush(store, done, scorer, several)
+                keep_judged(store, done, scorer, several)
             on_change(tally)
 
         with core.as_repetition(number):
             if isinstance(scorer, SeesAnswers):
-                every = [_answered(store, run, all_items=all_items, failed=True) for run in runs]
+                every = [answers_to_judge(store, run, all_items=all_items, failed=True) for run in runs]
                 await scorer.see([pair for own in every for pair in own])
             try:
                 answers = [(one.item, one.answer, one.open_before) for one in work]
                 await judge_each(scorer, answers, limits, tally, stop, keep)
             finally:
-                _flush(store, done, scorer, several)
+                keep_judged(store, done, scorer, several)
     return tally
-
-
-@dataclass(frozen=True)
-class _ToJudge:
-    """An answer to judge, and whether it was left without a verdict before."""
-
-    run: Run
-    item: core.Item
-    answer: core.Answer
-    open_before: bool
-
-
-_Choice = Callable[[tuple[core.Item, core.Answer]], _ToJudge | None]
-
-
-def _recorded_repeats(store: Store, run: Run, scorer: core.Scorer) -> int:
-    return repeats_of(store.card(run.benchmark).scorers.get(scorer.name, {}))
-
-
-def _once(store: Store, run: Run, scorer: core.Scorer) -> _Choice:
-    """Which answers of a run the judge has to judge, where each is judged once."""
-    opened = {number: _awaiting(store, run, scorer, number) for number in store.repetitions(run)}
-    scored = {number: store.scored(run, scorer.name, number) - waiting for number, waiting in opened.items()}
-
-    def choice(pair: tuple[core.Item, core.Answer]) -> _ToJudge | None:
-        item, answer = pair
-        if item.id in scored[answer.repetition] or not scorer.applies(item):
-            return None
-        return _ToJudge(run, item, answer, item.id in opened[answer.repetition])
-
-    return choice
-
-
-def _several_times(store: Store, run: Run, scorer: core.Scorer, number: int) -> _Choice:
-    """Which answers of a run the judge has to judge in its repetition `number`; none that a person has decided."""
-    from proctor.runs.judge_repetitions import judged_items
-
-    fallback = isinstance(scorer, judges.WithFallback)
-    scored, opened, decided = {}, {}, {}
-    for answered in store.repetitions(run):
-        found, states = judged_items(store, run, scorer.name, answered, number)
-        opened[answered] = {item for item, label in states.items() if _is_open(label, fallback=fallback)}
-        scored[answered] = found - opened[answered]
-        rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=answered)
-        decided[answered] = {row.item_id for row in rows if judges.is_decided(row.label)}
-
-    def choice(pair: tuple[core.Item, core.Answer]) -> _ToJudge | None:
-        item, answer = pair
-        if item.id in scored[answer.repetition] | decided[answer.repetition] or not scorer.applies(item):
-            return None
-        return _ToJudge(run, item, answer, item.id in opened[answer.repetition])
-
-    return choice
 
 
 async def judge_each(
@@ -325,193 +283,3 @@ def _state(item: core.Item, scorer: core.Scorer, how: str) -> core.Score:
     """The score that says that an answer has no verdict, or has one now."""
     value = float(how == NO_VERDICT)
     return core.Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
-
-
-def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[core.Item, core.Answer]]:
-    """The answers of a run to items that count (or to all), repetition by repetition; with `failed` also those that
-    failed."""
-    card, items = store.card(run.benchmark), store.items(run.benchmark)
-    counted = [item for item in items if all_items or card.counts(item)]
-    found = []
-    for number in store.repetitions(run):
-        answers = store.answers(run, number)
-        found += [
-            (item, answers[item.id])
-            for item in counted
-            if item.id in answers and (failed or answers[item.id].status is not core.Status.FAILED)
-        ]
-    return found
-
-
-def _awaiting(store: Store, run: Run, scorer: core.Scorer, repetition: int) -> set[str]:
-    """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
-    judge, those with a tie of the panel."""
-    fallback = isinstance(scorer, judges.WithFallback)
-    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=repetition)
-    return {row.item_id for row in rows if _is_open(row.label, fallback=fallback)}
-
-
-def _is_open(label: str, *, fallback: bool) -> bool:
-    return label in (AWAITING_VOTES | {TIE} if fallback else AWAITING_VOTES)
-
-
-def _flush(store: Store, done: list[JudgedScore], scorer: core.Scorer, several: Mapping[int, bool]) -> None:
-    runs = {run.id: run for run, _, _ in done}
-    if any(score.metric == UNRESOLVED.name for _, score, _ in done):
-        formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
-        if any(metric.name == core.ACCURACY.name for metric in scorer.metrics):
-            formats = UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
-        for name in {run.benchmark for run in runs.values()}:
-            store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
-    if any(several.values()):
-        from proctor.runs.judge_repetitions import add_judge_scores
-
-        add_judge_scores(store, [one for one in done if several[one[0].id]])
-    for number, run in runs.items():
-        if not several[number]:
-            store.add_scores(run, [score for owner, score, _ in done if owner.id == number])
-    done.clear()
-
-
-_AnswerKey = tuple[str, int]
-"""An item's id, and the repetition."""
-
-
-def _key(answer: core.Answer) -> _AnswerKey:
-    return answer.item_id, answer.repetition
-
-
-async def import_answers(
-    store: Store,
-    benchmark: core.Benchmark,
-    recorded: core.RecordedAnswers,
-    *,
-    name: str,
-    condition: str,
-    scorers: Sequence[core.Scorer],
-) -> Run:
-    """Stores recorded answers as the run of system `name` under `condition`, scored by `scorers`.
-
-    Importing the same answers again changes nothing. Raises `InputError`, and writes nothing, if the name has other
-    answers already.
-    """
-    core.admit_recorded(recorded, benchmark, f"answers of {name}")
-    store.add_benchmark(benchmark)
-    items = {item.id: item for item in benchmark.items}
-    scored: dict[_AnswerKey, list[core.Score]] = {_key(answer): [] for answer in recorded.answers}
-    for answer in recorded.answers:
-        if answer.status is not core.Status.FAILED:
-            scored[_key(answer)] += await scores_of(scorers, items[answer.item_id], answer)
-    return _kept(store, benchmark.name, recorded, scored, (name, condition))
-
-
-async def import_systems(
-    store: Store,
-    benchmark: core.Benchmark,
-    recorded: Sequence[core.RecordedAnswers],
-    *,
-    condition: str,
-    scorers: Sequence[core.Scorer] = (),
-) -> list[Run]:
-    """Stores the answers of several systems, each under its own name, with their recorded scores and those of `scorers`.
-
-    The answers may be a part of a system's answers, rated by further people. Raises `InputError`, and writes nothing, if
-    a system has another answer already, or a person has rated an answer differently.
-    """
-    for recorded_answers in recorded:
-        core.admit_recorded(recorded_answers, benchmark, f"answers of {recorded_answers.system}")
-    _refuse_twice(recorded)
-    store.add_benchmark(benchmark)
-    for recorded_answers in recorded:
-        _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
-    items = {item.id: item for item in benchmark.items}
-    scored = [
-        {_key(answer): await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
-        for part in recorded
-    ]
-    return [
-        _kept(store, benchmark.name, part, own, (part.system, condition), part=True)
-        for part, own in zip(recorded, scored, strict=True)
-    ]
-
-
-def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
-    """Raises `InputError` where two parts have an answer of the same system to the same question."""
-    seen = set[tuple[str, _AnswerKey]]()
-    for part in recorded:
-        for answer in part.answers:
-            if (part.system, _key(answer)) in seen:
-                found = f"another answer to {core.answer_name(answer)}"
-                raise core.InputError(f"answers of {part.system}", found=found, expected="one answer to each question")
-            seen.add((part.system, _key(answer)))
-
-
-def _kept(
-    store: Store,
-    benchmark: str,
-    recorded: core.RecordedAnswers,
-    scored: Mapping[_AnswerKey, list[core.Score]],
-    name: tuple[str, str],
-    *,
-    part: bool = False,
-) -> Run:
-    """Stores the run of a system under a condition (`name`) with these answers, their recorded scores and those in
-    `scored`."""
-    for score in recorded.scores:
-        scored[score.item_id, score.repetition].append(score)
-    _refuse_others(store, benchmark, recorded, name, part=part)
-    settings = recorded.settings | {"notes": list(recorded.notes)}
-    repeats = 1 + max((answer.repetition for answer in recorded.answers), default=0)
-    settings |= {REPEATS: repeats} if repeats > 1 else {}
-    run = store.start_run(benchmark, *name, settings)
-    with store.owning([run]) as lease:
-        _refuse_others(store, benchmark, recorded, name, part=part)
-        store.put_judgements(recorded.judgements)
-        store.write(run, [(answer, scored[_key(answer)]) for answer in recorded.answers], lease.kept)
-        if lease.lost is not None:
-            raise lease.lost
-    return run
-
-
-def _refuse_others(
-    store: Store, benchmark: str, recorded: core.RecordedAnswers, name: tuple[str, str], *, part: bool = False
-) -> None:
-    """Raises `InputError` if the run has a different answer already (or, unless these are a `part`, a further one), or
-    another rating by the same person."""
-    runs = {(run.system, run.condition): run for run in store.runs(benchmark)}
-    if name not in runs:
-        return
-    run, given = runs[name], {_key(answer): answer for answer in recorded.answers}
-    repetitions = store.repetitions(run)
-    before = {_key(answer): answer for number in repetitions for answer in store.answers(run, number).values()}
-    if part:
-        before = {key: answer for key, answer in before.items() if key in given}
-    if before not in ({}, given):
-        other = f"a new name: --name {_free(name[0], {system for system, _ in runs})}"
-        there, now = max(repetitions) + 1, max(number for _, number in given) + 1
-        what = f"{core.count_of(there, 'repetition')} already, and {now} here"
-        raise core.InputError(
-            store.shown,
-            f"run of {name[0]} under {name[1]}",
-            found="other answers already" if part or there == now else what,
-            expected=f"the same answers, or {'another --store' if part else other}",
-        )
-    rows = [row for number in repetitions for row in store.score_rows(run, repetition=number)]
-    rated = {
-        (row.item_id, row.repetition, row.metric, row.scorer): row.value
-        for row in rows
-        if row.scorer.startswith(core.HUMAN)
-    }
-    for score in recorded.scores:
-        value = rated.get((score.item_id, score.repetition, score.metric, score.scorer), score.value)
-        if value != score.value:
-            location = (
-                f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"
-            )
-            expected = f"{value:g}, as {store.shown} has it already, or another --store"
-            raise core.InputError(location, found=f"{score.value:g}", expected=expected)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name with the first free number from 2."""
-    return next(new for number in range(2, len(taken) + 3) if (new := f"{name}-{number}") not in taken)

@@ -94,8 +94,8 @@ class PooledTable(FrameLike):
                 metric.title,
                 f"{number(one.q)} ({p_value(one.p)})",
                 percent(one.i2),
-                f"{one.tau2:.3g}",
-                f"{one.tau2_low:.3g} to {one.tau2_high:.3g}",
+                number(one.tau2, 4),
+                number_interval(one.tau2_low, one.tau2_high, 4),
                 number_interval(one.predicted_low, one.predicted_high),
             )
             for metric in self.whole

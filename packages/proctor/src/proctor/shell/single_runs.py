@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from proctor.core import Benchmark, RecordedAnswers, Scorer, System
-    from proctor.runs import Limits, Outcome, Plan, Run, Store, PlanOptions, Tally
+    from proctor.runs import Limits, Outcome, Plan, PlanOptions, Run, Store, Tally
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,11 @@ def majority_scores(answers: Ints, scores: Floats, worst: float) -> Floats:
 class VarianceShares:
     """The variance of scores between groups, between items of a group, and between repetitions of an item, and their shares
     of the sum (0 to 1), each with its interval; no interval with fewer than six groups. `items` have all `repetitions`:
-    others are left out."""
+    others are left out.
+
+    >>> VarianceShares(group=0.1, item=0.3, repetition=0.1, items=200, groups=40, repetitions=5, shares={}).total
+    0.5
+    """
 
     group: float
     item: float
