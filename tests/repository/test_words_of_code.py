@@ -51,7 +51,6 @@ OWN = {
     "runs/judge_repetitions.py": {"votes"},
     "runs/judge_work.py": {"votes"},
     "runs/scoring.py": {"votes"},
-    "runs/judge_repetitions.py": {"votes"},  # of a panel that is asked several times
     "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames
     "results/performance.py": {"vote"},  # of an ensemble of systems
 }

@@ -115,7 +115,11 @@ class PreparedScorer:
         repeats, name = self.options["repeats"], self.scorer.name
         card = self.where.store.card(self.where.benchmark)
         there = card.scorers.get(name, {}).get("repeats")
-        notes = [f"{name} has judged answers up to {there} times: these judgements stay."] if isinstance(there, int) and there > repeats else []
+        notes = (
+            [f"{name} has judged answers up to {there} times: these judgements stay."]
+            if isinstance(there, int) and there > repeats
+            else []
+        )
         clients = [one for pool in self.models for one in getattr(pool, "opened", [pool])]
         cold = sorted({client.name for client in clients if client.temperature == 0}) if repeats > 1 else []
         return notes + [
