@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--postgres", action="store_true", help="on PostgreSQL, which is restarted, too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pages", action="store_true", help="the server is proctor serve")
-    parser.add_argument("--repeats", type=int, default=0, help="kill a run with so many repetitions instead")
+    parser.add_argument("--repeats", type=int, default=0, help="kill a run of this many repetitions instead")
     options = parser.parse_args()
     if options.repeats:
         kill_repeats(options)

@@ -87,19 +87,18 @@ def read_inspect(file: Path, id_column: str = "", epoch: int = 0) -> RecordedFil
             own_epoch = epochs.setdefault(sample.epoch, _Epoch())
             if epoch in {0, sample.epoch}:
                 answer = _recorded(own_epoch.samples, sample, id_column)
-                answers.append(replace(answer, repetition=None if epoch else sample.epoch))
+                answers.append(replace(answer, repetition=sample.epoch))
             own_epoch.add(sample)
     except (OSError, ValueError, LookupError, TypeError, ValidationError, BadZipFile, RuntimeError) as error:
         raise InputError(file, found=" ".join(str(error).split())[:200], expected="a log of Inspect") from error
     if epoch and epoch not in epochs:
         raise UsageError(f"--epoch {epoch} is not there: choose {one_of([str(number) for number in sorted(epochs)])}")
     notes, faults = _epoch_notes(epochs, epoch), list[Finding]()
-    if len(epochs) < 2:
-        answers = [replace(answer, repetition=None) for answer in answers]
-    elif not epoch:
-        cells = [(answer.location, answer.repetition) for answer in answers]
-        numbers, faults = numbered(cells, column="epoch", first=1)
+    if len(epochs) > 1 and not epoch:
+        numbers, faults = numbered([(one.location, one.repetition) for one in answers], column="epoch", first=1)
         answers = [replace(one, repetition=number) for one, number in zip(answers, numbers, strict=False)]
+    else:
+        answers = [replace(answer, repetition=None) for answer in answers]
     if header.status != "success":
         notes.append(f"the log's status is {header.status}: answers may be missing")
     condition = own.get("condition", "") if isinstance(own, dict) else ""

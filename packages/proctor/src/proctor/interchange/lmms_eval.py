@@ -57,7 +57,7 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 0) -> RecordedF
     lmms-eval writes an empty reply for a failed call, so it is `failed`; it records no reason why a reply ended. Raises `InputError` for invalid JSON Lines, and `UsageError` if no question has
     that many replies.
     """
-    line_answers: list[tuple[str, str, list[str], dict[str, Any]]] = []
+    given: list[_Line] = []
     faults: list[Finding] = []
     condition, counts = "", Counter[int]()
     for location, line in read_jsonl(file):
@@ -73,7 +73,7 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 0) -> RecordedF
             continue
         counts[len(replies)] += 1
         condition = str(line.get("proctor_condition", condition))
-        line_answers.append((location, str(key), replies, line))
+        given.append((location, str(key), replies, line))
     most = max(counts, default=0)
     if epoch > max(most, 1):
         raise UsageError(f"--epoch {epoch} is not there: give 1 to {most}.")
@@ -81,17 +81,29 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 0) -> RecordedF
     if several:
         read = f"reply {epoch} alone is read (--epoch)" if epoch else "each is a repetition"
         notes = [f"{count_of(several, 'sample')} with several replies (up to {most}): {read}"]
-    answers: list[RecordedAnswer] = []
-    for location, key, replies, line in line_answers:
-        if epoch or most < 2:
-            number = max(epoch, 1)
-            answers.append(_recorded(location, key, replies[number - 1] if len(replies) >= number else "", line))
-            continue
-        for number, reply in enumerate(replies or [""]):
-            kept = as_list(line.get(_REPETITIONS))
-            own = as_object(kept[number]) if number < len(kept) else {}
-            answers.append(replace(_recorded(location, key, reply, line | own, of=len(replies)), repetition=number))
+    single = max(epoch, 1) if epoch or most < 2 else 0
+    answers = [answer for one in given for answer in ([_one_of(one, single)] if single else _all_of(one))]
     return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
+
+
+_Line = tuple[str, str, list[str], dict[str, Any]]
+"""The location of a line, the id in it, the replies, and the line itself."""
+
+
+def _one_of(given: _Line, number: int) -> RecordedAnswer:
+    """The reply with this number, from 1."""
+    location, key, replies, line = given
+    return _recorded(location, key, replies[number - 1] if len(replies) >= number else "", line)
+
+
+def _all_of(given: _Line) -> list[RecordedAnswer]:
+    """Each reply as a repetition."""
+    location, key, replies, line = given
+    kept, found = as_list(line.get(_REPETITIONS)), []
+    for number, reply in enumerate(replies or [""]):
+        own = as_object(kept[number]) if number < len(kept) else {}
+        found.append(replace(_recorded(location, key, reply, line | own, of=len(replies)), repetition=number))
+    return found
 
 
 def _recorded(location: str, key: str, text: str, line: dict[str, Any], *, of: int = 1) -> RecordedAnswer:

@@ -83,28 +83,17 @@ def mapped(
     found = _with_numbers_of_ids(found, items) if found.in_ids else found
     by_location = id_column == POSITION
     ordered = _order(benchmark, found.answers) if by_location else benchmark.items
-    faults, unknown, repeated = list(found.faults), list[RecordedAnswer](), list[str]()
-    chosen: dict[_Key, RecordedAnswer] = {}
+    matched = _Matched(list(found.faults))
     for answer in found.answers:
         item = _at(ordered, answer.key) if by_location else items.get(answer.key)
-        if item is None:
-            unknown.append(answer)
-        elif (wrong := _mismatch(answer, item, benchmark, by_location=by_location, own=found.own_order)) is not None:
-            faults.append(wrong)
-        elif (before := chosen.get(key := (item.id, answer.repetition or 0))) is not None:
-            repeated.append(item.id)
-            if (before.text, before.status) != (answer.text, answer.status):
-                faults.append(_second_answer(answer, item, before))
-        else:
-            shown = shown_to_model(item, answer.options, answer.prompt)
-            chosen[key] = replace(answer, options=shown)
-            faults += _other_options(item, chosen[key])
-    faults += _other_prompts(chosen)
-    if (
-        not (by_location or faults)
-        and (wrong := passed_off([(one.location, one.key) for one in unknown], items)) is not None
-    ):
-        faults.append(wrong)
+        wrong = None
+        if item is not None:
+            wrong = _mismatch(answer, item, benchmark, by_location=by_location, own=found.own_order)
+        matched.add(answer, item, wrong)
+    chosen, unknown = matched.chosen, matched.unknown
+    faults = [*matched.faults, *_other_prompts(chosen)]
+    if not (by_location or faults):
+        faults = passed_off([(one.location, one.key) for one in unknown], items)
     if faults:
         raise _refused(file, faults)
     if not chosen:
@@ -112,12 +101,9 @@ def mapped(
             file, unknown[0].location if unknown else "", found=_found(unknown), expected=_expected(ordered, benchmark)
         )
     answers = tuple(_answer(items[name], one) for (name, _), one in chosen.items())
-    repetitions: dict[str, set[int]] = {}
-    for name, number in chosen:
-        repetitions.setdefault(name, set()).add(number)
     notes = [*found.notes, *_left_out(unknown, benchmark.items), *_counted(chosen, benchmark)]
     notes += [] if found.own_order else _unknown_order(chosen, benchmark)
-    notes += [*missing_note(repetitions), *_compared(chosen, items, answers)]
+    notes += [*missing_note(chosen), *_compared(chosen, items, answers)]
     return core.RecordedAnswers(
         answers,
         scores=tuple(
@@ -131,12 +117,36 @@ def mapped(
         condition=found.condition,
         system=found.system,
         unknown=tuple(answer.key for answer in unknown),
-        repeated=tuple(dict.fromkeys(repeated)),
+        repeated=tuple(dict.fromkeys(matched.repeated)),
     )
 
 
 _Key = tuple[str, int]
 """An item's id, and the repetition."""
+
+
+@dataclass
+class _Matched:
+    """The records by the item and repetition that they answer; those without an item; the items that are there again."""
+
+    faults: list[core.Finding]
+    chosen: dict[_Key, RecordedAnswer] = field(default_factory=dict)
+    unknown: list[RecordedAnswer] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+
+    def add(self, answer: RecordedAnswer, item: core.Item | None, wrong: core.Finding | None) -> None:
+        """Adds a record of an item (None: of none that is known), or what is wrong with it."""
+        if item is None:
+            self.unknown.append(answer)
+        elif wrong is not None:
+            self.faults.append(wrong)
+        elif (before := self.chosen.get(key := (item.id, answer.repetition or 0))) is not None:
+            self.repeated.append(item.id)
+            if (before.text, before.status) != (answer.text, answer.status):
+                self.faults.append(_second_answer(answer, item, before))
+        else:
+            self.chosen[key] = replace(answer, options=shown_to_model(item, answer.options, answer.prompt))
+            self.faults += _other_options(item, self.chosen[key])
 
 
 def _second_answer(answer: RecordedAnswer, item: core.Item, before: RecordedAnswer) -> core.Finding:

@@ -4,7 +4,7 @@ repetitions off as items."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from proctor import core
@@ -73,8 +73,8 @@ def suffixed(key: str, items: Collection[str]) -> tuple[str, int] | None:
     return None
 
 
-def passed_off(records: Iterable[tuple[str, str]], items: Collection[str]) -> core.Finding | None:
-    """The fault of records (location and id) that are answers to one item under several ids of their own."""
+def passed_off(records: Iterable[tuple[str, str]], items: Collection[str]) -> list[core.Finding]:
+    """The fault of records (location and id) that are answers to one item under several ids of their own, if any are."""
     seen: dict[str, tuple[str, str]] = {}
     for location, key in records:
         found = suffixed(key, items)
@@ -84,12 +84,20 @@ def passed_off(records: Iterable[tuple[str, str]], items: Collection[str]) -> co
         if before[1] != key:
             expected = f"the id {found[0]!r} for both, and a column 'repetition' with their numbers"
             what = f"{key!r} after {before[1]!r} ({before[0]}), answers to one item as if to two"
-            return _fault("repetitions as items", location, what, expected)
-    return None
+            return [_fault("repetitions as items", location, what, expected)]
+    return []
 
 
-def missing_note(repetitions: Mapping[str, Collection[int]]) -> list[str]:
-    """A note on items without an answer of a repetition that others have; none where the file has one repetition."""
+def missing_note(answers: Iterable[tuple[str, int]]) -> list[str]:
+    """A note on items without an answer of a repetition that others have, from the item and repetition of each answer; none
+    where the file has one repetition.
+
+    >>> missing_note([("q1", 0), ("q1", 1), ("q2", 0)])
+    ['1 of 4 answers are missing in 2 repetitions: q2 has no answer of repetition 1 (counted from 0)']
+    """
+    repetitions: dict[str, set[int]] = {}
+    for name, own in answers:
+        repetitions.setdefault(name, set()).add(own)
     count = 1 + max((number for numbers in repetitions.values() for number in numbers), default=0)
     lacking = {
         item: min(set(range(count)) - set(numbers)) for item, numbers in repetitions.items() if len(numbers) < count

@@ -132,7 +132,12 @@ def _refuse_others(
             found="other answers already" if part or there == now else what,
             expected=f"the same answers, or {'another --store' if part else other}",
         )
-    rows = [row for number in repetitions for row in store.score_rows(run, repetition=number)]
+    _refuse_other_ratings(store, run, recorded)
+
+
+def _refuse_other_ratings(store: Store, run: Run, recorded: core.RecordedAnswers) -> None:
+    """Raises `InputError` if a person has rated an answer of the run otherwise."""
+    rows = [row for number in store.repetitions(run) for row in store.score_rows(run, repetition=number)]
     rated = {
         (row.item_id, row.repetition, row.metric, row.scorer): row.value
         for row in rows
@@ -141,9 +146,7 @@ def _refuse_others(
     for score in recorded.scores:
         value = rated.get((score.item_id, score.repetition, score.metric, score.scorer), score.value)
         if value != score.value:
-            location = (
-                f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"
-            )
+            location = f"the rating of {score.item_id}, {run.system}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"
             expected = f"{value:g}, as {store.shown} has it already, or another --store"
             raise core.InputError(location, found=f"{score.value:g}", expected=expected)
 
