@@ -65,11 +65,11 @@ def _who() -> str:
 
 
 def _formats() -> str:
-    from proctor.core.formats import AnswerFormat
+    from proctor.core.formats import EVERY_KIND, format_of_kind
     from tools.format_examples import CELLS, EXAMPLES, TEXTS
 
     parts = []
-    for kind in get_args(get_args(AnswerFormat)[0]):
+    for kind in map(format_of_kind, EVERY_KIND):
         form, options = EXAMPLES[kind.model_fields["kind"].default](kind)
         settings = [
             [f"`{name}`", "needed" if field.is_required() else f"`{field.default}`"]

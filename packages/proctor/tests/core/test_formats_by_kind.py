@@ -17,9 +17,8 @@ from proctor.core.formats import EVERY_KIND, AnswerFormat, ChoiceFormat, Format,
 from proctor.testing import example_items
 
 _CLASSES: list[Any] = [format_of_kind(kind) for kind in EVERY_KIND]
-_UNION: TypeAdapter[Format] = TypeAdapter(
-    Annotated[functools.reduce(operator.or_, _CLASSES), Field(discriminator="kind")]
-)
+_ANY: Any = Annotated[functools.reduce(operator.or_, _CLASSES), Field(discriminator="kind")]
+_UNION: TypeAdapter[Format] = TypeAdapter(_ANY)
 _BY_KIND: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
 
 
