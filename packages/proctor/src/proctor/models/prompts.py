@@ -106,7 +106,9 @@ def load_prompt(path: Path) -> Prompt:
 
 @lru_cache(maxsize=64)
 def _compiled(text: str) -> Template:
-    return _environment().from_string(text)
+    template = _environment().from_string(text)
+    template.globals = dict(template.globals)  # rendering reads them twice, and a chain of mappings slowly
+    return template
 
 
 def _environment() -> Environment:

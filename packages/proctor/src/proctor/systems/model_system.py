@@ -114,7 +114,7 @@ def prompt_text(
         question=item.question,
         options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
         instruction=_instruction(item, as_json),
-        **asdict(sent),
+        **vars(sent),
         definitions=[] if briefing is None else list(briefing.definitions.items()),
         as_json=as_json,
     )

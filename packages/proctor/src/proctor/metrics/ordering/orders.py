@@ -299,6 +299,7 @@ class OrderingScorer:
     orders the nearest to the answer counts: most neighbours in order, then most pairs.
 
     >>> from proctor.core import Reference
+    >>> from proctor.core.formats import OrderingFormat
     >>> item = Item(id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C")),
     ...             reference=Reference(answer=["B", "A", "C"]))
     >>> scores = OrderingScorer().compute(item, Answer(item_id="q1", text="B > C > A", parsed=["B", "C", "A"]))
