@@ -476,7 +476,7 @@ def repetition_coverage(repetitions: int, groups: Sequence[int] = (6, 10, 24, 47
                 group = rng.beta(mean * strength, (1 - mean) * strength, repetitions * n_groups)[of]
                 chance = np.where(rng.random(len(of)) < 0.5, group, rng.random(len(of)) < group)  # half never waver
                 scores = rng.binomial(asked, chance) / asked
-                estimates = slice_means(scores, of, of // n_groups, repetitions, Resampling(bounds=(0, 1)))
+                estimates = slice_means(scores, of, of // n_groups, repetitions, Resampling(bounds=(0, 1), shares=True))
                 row = f"{asked} answers to an item, mean {mean:g}, correlation {alike:g}"
                 found.setdefault(row, {})[f"{n_groups} groups"] = _cell(estimates, mean)[0]
     return found

@@ -95,13 +95,13 @@ def test_a_repetition_below_0_is_no_answer() -> None:
         an_answer("q1", -1)
 
 
-def test_figures_take_the_first_answer_to_each_item(url: str) -> None:
+def test_figures_take_the_mean_of_the_answers_to_each_item(url: str) -> None:
     store = Store(url)
     run = a_run(store, a_benchmark())
     for number in range(4):
         write(store, run, f"q{number}", *((1.0, 0.0, 0.0) if number else (1.0,)))
     row = next(row for row in results(store, "toy", Options(draws=100)).rows if row.metric == "accuracy")
-    assert (row.value, row.n) == (1.0, 4)
+    assert (row.value, row.n) == (0.5, 4)
     copy = public_copy(store, "toy")
     public = next(row for row in results(copy, "toy", Options(draws=100)).rows if row.metric == "accuracy")
     assert (public.value, public.n) == (1.0, 4)

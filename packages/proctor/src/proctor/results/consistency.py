@@ -104,13 +104,13 @@ def _answers(store: Store, run: Run, items: ItemTable, part: RunScores) -> NDArr
 
 
 def _of(run: Run, part: RunScores, answers: NDArray[np.int64], items: ItemTable, options: Options) -> Consistency:
-    metric, plan = part.metric, options.plan(part.metric)
+    metric, plan = part.metric, replace(options.plan(part.metric), shares=part.shares_of_hits)
     scores = np.stack([np.where(one.scorable, one.scores, np.nan) for one in part.repeated], axis=1)
     there = np.flatnonzero((~np.isnan(scores)).any(axis=1))
     scores, codes, groups = scores[there], answers[there], items.group[there]
     count = (~np.isnan(scores)).sum(axis=1)
     most = int(count.max(initial=0))
-    shares = replace(plan, bounds=(0.0, 1.0))
+    shares = replace(plan, bounds=(0.0, 1.0), shares=True)
 
     def mean(values: NDArray[np.float64], how: Resampling) -> Estimate:
         known = ~np.isnan(values)

@@ -97,6 +97,13 @@ class RunScores:
         """Whether nothing depends on the policy."""
         return not np.any(self.lacking)
 
+    @property
+    def shares_of_hits(self) -> bool:
+        """Whether the score of an item is a share of its repetitions, each of which is right or wrong."""
+        ends = (self.metric.low, self.metric.high)
+        parts = [one.scores[one.scorable & ~np.isnan(one.scores)] for one in self.repeated]
+        return bool(parts) and all(bool(np.isin(one, ends).all()) for one in parts)
+
     def values(self, policy: FailedPolicy) -> NDArray[np.float64]:
         """The scores under a policy; NaN without a score."""
         values = np.where(self.scorable, self.scores, np.nan)
@@ -133,7 +140,7 @@ class RunScores:
         self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
     ) -> list[Estimate]:
         """The metric's mean on the items of each slice."""
-        values = self.values(policy)
+        values, plan = self.values(policy), replace(plan, shares=self.shares_of_hits)
         pairs = ~np.isnan(values)[slices.items]
         where = slices.items[pairs]
         times = items.units(self.metric, where)

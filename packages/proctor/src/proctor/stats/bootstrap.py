@@ -52,7 +52,8 @@ class Resampling:
     draws: number of bootstrap samples, at least 1. level: nominal coverage, from 0.5 to below 1. seed: seed of the
     resampling. two_level: resample groups, then items within each group; otherwise whole groups (see `mean_interval`).
     bounds: the lowest and highest possible value of an item, if known (one may be infinite); intervals are clipped to
-    them, and two finite bounds improve intervals for few groups. method: "bca" (suited to few groups of unequal size)
+    them, and two finite bounds improve intervals for few groups. shares: values between two finite bounds are shares, too
+    (an item's right answers of several), and have their interval. method: "bca" (suited to few groups of unequal size)
     or "percentile" (too narrow for few groups; for comparison with other programs).
 
     Raises `InputError` for invalid settings.
@@ -69,6 +70,7 @@ class Resampling:
     seed: int = 0
     two_level: bool = False
     bounds: tuple[float, float] | None = None
+    shares: bool = False
     method: Literal["bca", "percentile"] = "bca"
 
     def __post_init__(self) -> None:

@@ -39,8 +39,9 @@ def mean_interval(values: clusters.Values, groups: clusters.Groups, plan: Resamp
     are resampled together. `plan`: see `Resampling`.
 
     The mean weights items equally, so groups count by their size. If all values are at one of two finite `bounds` (0
-    or 1), the mean is a share, and its interval is that of `share_ends`: it generalises that of Clopper and Pearson to
-    groups of several trials, needs no draws, and is monotone in every value.
+    or 1), or are themselves shares (`plan.shares`: of an item's answers the right ones), the mean is a share, and its
+    interval is that of `share_ends`: it generalises that of Clopper and Pearson to groups of several trials, needs no
+    draws, and is monotone in every value.
 
     Other means have the BCa interval (Efron 1987, Journal of the American Statistical Association 82:171) over samples of
     whole groups, *expanded* for few groups of unequal size as in Hesterberg (2015, The American Statistician 69:371): the
@@ -150,10 +151,12 @@ def estimates_of_sums(sums: clusters.Sums, plan: Resampling) -> list[Estimate]:
 
 
 def _are_shares(sums: clusters.Sums, plan: Resampling) -> NDArray[np.bool_]:
-    """Whether all values of each slice are at one of two finite bounds, that is, Σ (v − lowest) (highest − v) = 0."""
+    """Whether all values of each slice are shares, or at one of two finite bounds: Σ (v − lowest) (highest − v) = 0."""
     lowest, highest = plan.bounds or (-np.inf, np.inf)
     if not np.isfinite((lowest, highest)).all() or plan.method != "bca":
         return np.zeros(sums.n_slices, dtype=np.bool_)
+    if plan.shares:
+        return np.ones(sums.n_slices, dtype=np.bool_)
     n, total = (clusters.summed(sums.slice_, values, sums.n_slices) for values in (sums.count, sums.total))
     between = (lowest + highest) * total - sums.squares - lowest * highest * n
     return np.asarray(np.abs(between) <= 1e-9 * (highest - lowest) ** 2 * n, dtype=np.bool_)
