@@ -24,7 +24,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, shell_word, store_word
+from proctor.core import InputError, Option, UsageError, count_of, shell_word, store_word
 from proctor.shell import (
     AnalyzeOptions,
     BenchmarkName,
@@ -91,12 +91,19 @@ def results(
     content_hash: Annotated[
         bool, Option("Instead, print a hash of items, answers, scores and judgements.", "--hash")
     ] = False,
+    corrected: Annotated[
+        Path | None, Option("Instead, correct a judge by people: a sample (review sample).", metavar="SAMPLE")
+    ] = None,
+    plan: Annotated[bool, Option("With --corrected: what more labels would give.")] = False,
     figure: FigureFile = None,
     form: Tables = TablesFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
 
     Each score is shown with the numbers of items and of missing answers.
+
+    With --corrected, a judge's scores of all answers are corrected by what people gave for the groups of a sealed sample;
+    --metric chooses dimensions. Hand-picked labels, and another judge or prompt, are refused.
 
     With --pool, sites that keep their data are evaluated together: each sends its sums by group. Means, intervals,
     differences and p-values equal those of all items together. Missing answers count as wrong. Metrics and systems that
@@ -106,6 +113,8 @@ def results(
     """
     from proctor import api
 
+    if plan and corrected is None:
+        raise UsageError("--plan needs --corrected SAMPLE.")
     if pool:
         _show_pooled(benchmark, pool, options, form)
         return
@@ -116,6 +125,10 @@ def results(
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
+    if corrected is not None:
+        _refuse_drawn(figure, TablesFormat.TABLE)
+        _show_corrected(opened, benchmark, corrected, options, plan=plan, form=form)
+        return
     if flags or content_hash or protocol:
         _refuse_drawn(figure, form)
         if flags:
@@ -128,6 +141,28 @@ def results(
     with at_work("computing scores and intervals"):
         table = api.results(opened, benchmark, **options)
     _show_scores(table, options, figure, form, output)
+
+
+def _show_corrected(
+    store: Store, benchmark: str, sample: Path, options: ResultOptions, *, plan: bool, form: TablesFormat
+) -> None:
+    from proctor import api
+    from proctor.reports import latex
+
+    for name in ("by", "systems", "conditions"):
+        if options[name]:  # type: ignore[literal-required]
+            raise UsageError("The sample says which runs are corrected. Leave --by, --system and --condition out.")
+    names = [one if isinstance(one, str) else one.name for one in options["metrics"]]
+    with at_work("correcting scores"):
+        table = api.corrected(store, sample, dimensions=names, level=options["level"], plan=plan)
+    if table.data.sample.benchmark != benchmark:
+        found = f"a sample of {table.data.sample.benchmark}"
+        raise InputError(sample, "field 'benchmark'", found=found, expected=f"one of {benchmark}")
+    if form is TablesFormat.LATEX:
+        print_text("\n".join(map(latex, table.tables)))
+        return
+    show(OutputFormat(form.value), table.rows, *table.tables, apart=True)
+    print_note(*table.notes)
 
 
 def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
@@ -180,7 +215,7 @@ def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
     if figure is not None:
-        raise UsageError("--figure draws scores. Leave --flags, --hash and --protocol out.")
+        raise UsageError("--figure draws scores. Leave --flags, --hash, --protocol and --corrected out.")
     if form is TablesFormat.LATEX:
         raise UsageError("--format latex is for scores. Leave --flags, --hash and --protocol out.")
 

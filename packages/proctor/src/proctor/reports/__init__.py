@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         unadjusted_line,
         without_line,
     )
+    from proctor.reports.corrected import CorrectedTable
     from proctor.reports.costs import cost_lines
     from proctor.reports.figures import PICTURES, condition_numbers, write_picture
     from proctor.reports.frames import (
@@ -85,7 +86,7 @@ else:
 
 __all__ = [
     "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AnalysisTables", "AuditSource", "AuditTable", "Block", "ChartRow", "ChartWords",
-    "ComparisonTable", "DrawnTable", "FrameLike", "Lane", "LeaderboardChart", "LeaderboardTable", "Prose", "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story",
+    "ComparisonTable", "CorrectedTable", "DrawnTable", "FrameLike", "Lane", "LeaderboardChart", "LeaderboardTable", "Prose", "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story",
     "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes",
     "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "content_table", "contrast_cells",
     "cost_lines", "detail_tables", "differences_table", "dimensions_table", "ends_of", "estimate_table",
