@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Required, TypedDict, Unpack
 
 import yaml
 from sqlalchemy import Connection, select
@@ -310,19 +310,25 @@ def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None else f"{percent(low)} to {percent(high)}"
 
 
+class DrawOptions(TypedDict, total=False):
+    """What is drawn: see `draw_sample`."""
+
+    judge: Required[str]
+    groups: Required[int]
+    by: Sequence[str]
+    systems: Sequence[str]
+    condition: str
+    seed: int
+
+
 def sample_study(
     store: str | Path,
     benchmark: str,
     out: Path,
     *,
-    judge: str,
-    groups: int,
-    by: Sequence[str] = (),
-    systems: Sequence[str] = (),
-    condition: str = "",
     readers: Sequence[str] = (),
     readings: int = 1,
-    seed: int = 0,
+    **draw: Unpack[DrawOptions],
 ) -> LabelSample:
     """Draws groups of the answers that a judge scored, and makes the new folder `out` with the sealed sample (`sample.json`)
     and a review of these groups' answers (`review.yaml`, with the store of the answers). Each answer gets `readings` by the
@@ -336,8 +342,8 @@ def sample_study(
             raise InputError(file, found="a file", expected="a new folder: a sample is drawn once")
     given = str(store)
     with closing(Store(given, create=False)) as opened:
-        sample = draw_sample(opened, benchmark, judge, groups, by=by, systems=systems, condition=condition, seed=seed)
-        runs = sampled_runs(opened, benchmark, systems, condition)
+        sample = draw_sample(opened, benchmark, **draw)
+        runs = sampled_runs(opened, benchmark, sample.systems, sample.condition)
         card = opened.card(benchmark)
     study = StudySettings(
         name=SAMPLE_STUDY,
@@ -347,7 +353,7 @@ def sample_study(
         condition=runs[0].condition,
         groups=sample.drawn,
         dimensions=() if card.rating is not None else _judged_dimensions(sample, card.metrics),
-        plan=StudyPlan(readings=readings, readers=tuple(readers), seed=seed),
+        plan=StudyPlan(readings=readings, readers=tuple(readers), seed=sample.seed),
     )
     out.mkdir(parents=True, exist_ok=True)
     fields = study.model_dump(mode="json", exclude_defaults=True)

@@ -14,6 +14,7 @@ from proctor.core.formats import FreeTextFormat
 from proctor.results import LabelSample, corrected_results, draw_sample, read_sample, write_sample
 from proctor.runs import Store
 from proctor.stats import corrected_mean, holm
+from tests.support.program import proctor as program
 
 GROUPS, PER_GROUP = 40, 3
 QUALITY = Metric("quality", "Quality", low=0, high=10)
@@ -231,3 +232,19 @@ def test_python_and_the_table_say_how_and_what_not(store: Store, tmp_path: Path)
     json.dumps(table.rows)
     with pytest.raises(InputError, match="one that both scored"):
         proctor.corrected(store, tmp_path / "sample.json", dimensions=["style"])
+
+
+def test_the_command_shows_scores_and_plan_and_refuses(store: Store, tmp_path: Path) -> None:
+    sample = draw_sample(store, "b", "judge", 12)
+    label(store, sample)
+    write_sample(sample, tmp_path / "sample.json")
+    given = ["results", "b", "--store", str(tmp_path / "runs.db"), "--corrected", str(tmp_path / "sample.json")]
+    shown = program(*given)
+    assert shown.returncode == 0, shown.stderr
+    assert "Differences, corrected by people" in shown.stdout
+    rows = json.loads(program(*given, "--format", "json").stdout)
+    assert rows == json.loads(json.dumps(proctor.corrected(store, tmp_path / "sample.json").rows))
+    assert "labels saved" in program(*given, "--plan").stdout
+    assert "Leave --by, --system and --condition out" in program(*given, "--by", "site").stderr
+    alone = program("results", "b", "--store", str(tmp_path / "runs.db"), "--plan")
+    assert (alone.returncode, "--plan needs --corrected" in alone.stderr) == (2, True)

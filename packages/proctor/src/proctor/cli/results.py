@@ -34,6 +34,7 @@ from proctor.shell import (
     Selection,
     StoreUrl,
     declared,
+    metric_names,
     policy_of,
 )
 
@@ -150,11 +151,11 @@ def _show_corrected(
     from proctor.reports import latex
 
     for name in ("by", "systems", "conditions"):
-        if options[name]:  # type: ignore[literal-required]
+        if options[name]:
             raise UsageError("The sample says which runs are corrected. Leave --by, --system and --condition out.")
-    names = [one if isinstance(one, str) else one.name for one in options["metrics"]]
+    names = metric_names(options["metrics"])
     with at_work("correcting scores"):
-        table = api.corrected(store, sample, dimensions=names, level=options["level"], plan=plan)
+        table = api.corrected(store, sample, dimensions=names, plan=plan)
     if table.data.sample.benchmark != benchmark:
         found = f"a sample of {table.data.sample.benchmark}"
         raise InputError(sample, "field 'benchmark'", found=found, expected=f"one of {benchmark}")

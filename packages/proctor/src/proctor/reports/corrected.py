@@ -44,16 +44,8 @@ class CorrectedTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """How the scores were corrected, why some are missing, and what they don't say."""
-        found, sample = self.data, self.data.sample
-        low, high = found.raters
-        people = f"{low}" if low == high else f"{low} to {high}"
-        several = " (their mean is the label)" if high > 1 else ""
-        drawn = f"{len(sample.drawn)} of {count_of(sum(len(one.groups) for one in sample.strata), 'group')}"
-        lines = [
-            f"Intervals: {100 * found.level:g} %, over groups, prediction-powered. {drawn} drawn by seed {sample.seed} "
-            f"on {sample.made[:10]} (sample {sample.sha256[:8]}); {people} people for each answer{several}.",
-            *found.notes,
-        ]
+        found = self.data
+        lines = [_how(found), *found.notes]
         if found.unjudged:
             lines.append(f"{count_of(found.unjudged, 'answer')} without a score by the judge: in no mean.")
         lines += [f"{_name(score)}, {score.dimension}: not given. {score.why}" for score in found.scores if score.why]
@@ -107,6 +99,19 @@ class CorrectedTable(FrameLike):
             for row in self.rows
         ]
         return plain_table("What more labels would give", heads, rows)
+
+
+def _how(found: CorrectedResults) -> str:
+    """How the scores were corrected."""
+    sample, (low, high) = found.sample, found.raters
+    people = f"{low}" if low == high else f"{low} to {high}"
+    several = " (their mean is the label)" if high > 1 else ""
+    every = count_of(sum(len(one.groups) for one in sample.strata), "group")
+    drawn = (
+        f"{len(sample.drawn)} of {every} drawn by seed {sample.seed} on {sample.made[:10]} (sample {sample.sha256[:8]})"
+    )
+    how = f"Intervals: {100 * found.level:g} %, over groups, prediction-powered"
+    return f"{how}. {drawn}; {people} people for each answer{several}."
 
 
 def _name(score: CorrectedScore) -> str:

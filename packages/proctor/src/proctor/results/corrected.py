@@ -227,6 +227,11 @@ class _Table:
         for item, system, dimension in scored.scores:
             self.items.setdefault((system, dimension), set()).add(item)
 
+    def bounds(self, dimension: str) -> tuple[float, float] | None:
+        """The ends of a dimension's scale, where it has both."""
+        metric = self.scored.given.card.metric(dimension)
+        return (metric.low, metric.high) if np.isfinite([metric.low, metric.high]).all() else None
+
     def score(self, dimension: str, system: str, other: str = "") -> CorrectedScore:
         """The corrected mean of a system, or the corrected difference of two."""
         items = self.items.get((system, dimension), set())
@@ -253,6 +258,7 @@ class _Table:
                 inside,
                 strata,
                 level=self.level,
+                bounds=None if other else self.bounds(dimension),
             )
         except InputError as error:
             return CorrectedScore(dimension, system, other, None, why=str(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ interval no longer covers as it says (see `bench/corrected.py`)."""
 
 _FEWEST_IN_STRATUM = 2
 _MOST_LEVERAGE = 0.8
+_FEW_OFF_BOUND = 9
+_AT_BOUND = 1e-9
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def corrected_mean(
     strata: Groups | None = None,
     *,
     level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> CorrectedMean:
     """The mean label of all items, from the judge's scores of all and the labels of the drawn groups.
 
@@ -112,6 +115,9 @@ def corrected_mean(
     are divided by 1 − leverage (as the jackknife does; Bell and McCaffrey 2002), one more degree of freedom is taken for λ, and the quantile is that of
     Student's t with the degrees of freedom of Satterthwaite (1946). Where this is wider than the labels alone, λ is 0: the
     interval is never wider than theirs. It is not cut at the ends of a scale.
+    With `bounds` of the labels, and if at least half of the drawn groups and all but nine are wholly at the same bound, both
+    intervals are extended for groups of a kind that was not drawn, as that of `mean_interval` is: a share of u = 1 −
+    ((1 − level) / 2)^(1 / drawn groups) of all groups may be at the other bound.
 
     Raises `InputError` for numbers that are not finite, unequal lengths, a group that is drawn in part or has several
     probabilities or strata, a stratum with fewer than two drawn groups, and fewer than `FEWEST_DRAWN` drawn groups.
@@ -126,9 +132,9 @@ def corrected_mean(
     if chosen < FEWEST_DRAWN:
         expected = f"{FEWEST_DRAWN} or more: with fewer, intervals no longer cover as they say"
         raise InputError("drawn groups", found=str(chosen), expected=expected)
-    alone = _estimate(table, 0.0, level)
+    alone = _extended(table, _estimate(table, 0.0, level), level, bounds)
     tuning, correlation = _tuning(table)
-    tuned = _estimate(table, tuning, level) if tuning > 0 else alone
+    tuned = _extended(table, _estimate(table, tuning, level), level, bounds) if tuning > 0 else alone
     best = tuned if tuned.ends[1] - tuned.ends[0] <= alone.ends[1] - alone.ends[0] else alone
     inside = table.drawn
     return CorrectedMean(
@@ -196,7 +202,7 @@ def _estimate(table: _Groups, tuning: float, level: float) -> _Estimate:
     every = table.judge.sum() / size
     linear = tuning * (table.judge - every * count) / size
     rest = (weight * (table.label - tuning * table.judge - (label - tuning * score) * count))[inside] / drawn_size
-    plain, guarded = linear.copy(), linear.copy()
+    plain, guarded = linear.copy(), linear / (1 - np.minimum(count / size, _MOST_LEVERAGE))
     plain[inside] += rest
     guarded[inside] += rest * _leverage(table, tuned=tuning > 0)
     variance, df = _variance(table, guarded, tuned=tuning > 0)
@@ -205,6 +211,20 @@ def _estimate(table: _Groups, tuning: float, level: float) -> _Estimate:
     value = float(label + tuning * (every - score))
     reach = float(stdtrit(df, (1 + level) / 2)) * error
     return _Estimate(tuning, value, error, math.sqrt(large), df, (value - reach, value + reach))
+
+
+def _extended(table: _Groups, found: _Estimate, level: float, bounds: tuple[float, float] | None) -> _Estimate:
+    """The estimate with an interval for unseen groups, where few of the drawn groups are off a bound."""
+    if bounds is None:
+        return found
+    means, chosen = table.label[table.drawn] / table.count[table.drawn], int(table.drawn.sum())
+    off = min(int((np.abs(means - bound) > _AT_BOUND).sum()) for bound in bounds)
+    if off > min(_FEW_OFF_BOUND, chosen / 2):
+        return found
+    unseen = 1 - ((1 - level) / 2) ** (1 / chosen)
+    low = min(found.ends[0], found.value - unseen * max(found.value - bounds[0], 0.0))
+    high = max(found.ends[1], found.value + unseen * max(bounds[1] - found.value, 0.0))
+    return replace(found, ends=(low, high))
 
 
 def _variance(table: _Groups, part: Floats, *, tuned: bool, few: bool = True) -> tuple[float, float]:
