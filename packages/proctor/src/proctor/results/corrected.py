@@ -68,7 +68,7 @@ class CorrectedResults:
     level: float
 
     def planned(self) -> list[dict[str, Any]]:
-        """What more labels would give, by dimension and system: half the width of the interval with so many drawn groups,
+        """What more labels would give, by dimension and system: half the width of the interval by the number of drawn groups,
         that of the labels alone, and the share of labels that the judge saves."""
         rows = []
         for score in self.scores:
@@ -206,7 +206,7 @@ def _drift(scored: JudgedAnswers, sample: LabelSample) -> list[str]:
     said = f"{len(changed)} of {len(anchor)} scores of the anchor set changed{shift}{ends}, p = {p_value(test.p)}"
     if test.p is None or test.p > _CHANGED:
         return [f"The judge was asked again: {said}; no more than chance."]
-    expected = f"the scores of {sample.made[:10]}: the judge has changed; draw anew, or score with the former version"
+    expected = f"the scores of {sample.made[:10]}: the judge has changed; draw again, or score with the former version"
     raise InputError(where, f"judge {sample.judge}", found=said, expected=expected)
 
 

@@ -2,7 +2,7 @@
 
 A sample is a JSON file. It records the strata of all groups, the seed, the probability of each stratum, the drawn groups,
 the judge's settings and its scores of the drawn groups. The drawn groups follow from the rest, so a hand-picked group is noticed
-also where somebody computed the hash anew.
+also where somebody computed the hash again.
 """
 
 from __future__ import annotations
@@ -300,10 +300,10 @@ def refuse_other_store(sample: LabelSample, scored: JudgedAnswers) -> None:
         now = scored.judge_settings
         names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
         found = f"another version ({', '.join(names)})"
-        expected = f"that of the sample of {sample.made[:10]}: labels of one judge don't correct another; draw anew"
+        expected = f"that of the sample of {sample.made[:10]}: labels of one judge don't correct another; draw again"
         raise InputError(where, f"judge {sample.judge}", found=found, expected=expected)
     for name, sha256 in sample.runs.items():
         if scored.run_hashes.get(name) != sha256:
             found = "no such run" if name not in scored.run_hashes else "other answers, or another prompt or setting"
-            expected = f"those of the sample of {sample.made[:10]}; draw anew for new answers"
+            expected = f"those of the sample of {sample.made[:10]}; draw again for new answers"
             raise InputError(store.shown, f"run {name}", found=found, expected=expected)

@@ -37,6 +37,11 @@ class CorrectedMean:
     freedom, `large_sample_error` the one without corrections for few groups, and p the two-sided p of a mean of 0.
     `labels_alone`, `labels_low` and `labels_high` come from the labels alone, `judge_alone` from the judge's scores of all
     items, and `correlation` is that of the group residuals of judge and labels (None without spread).
+
+    >>> scores, labels = [4.0, 1, 8, 6, 3, 9, 2, 7, 5, 8, 1, 6], [3.5, 1, 8.5, 6, 2.5, 9] + [0] * 6
+    >>> found = corrected_mean(scores, labels, range(12), [0.5] * 12, [True] * 6 + [False] * 6)
+    >>> found.ci_low < found.value < found.ci_high, found.relative_width <= 1
+    (True, True)
     """
 
     value: float
@@ -67,7 +72,11 @@ class CorrectedMean:
 @dataclass(frozen=True)
 class PlannedWidth:
     """What to expect of `drawn` groups: half the width of the corrected interval and of that of the labels alone, and the
-    share of labels that the judge saves: those that people alone would need more for the same standard error."""
+    share of labels that the judge saves: those that people alone would need more for the same standard error.
+
+    >>> PlannedWidth(20, 0.3, 0.32, 0.12).saving
+    0.12
+    """
 
     drawn: int
     half_width: float
@@ -159,11 +168,16 @@ def corrected_mean(
 
 
 def planned_widths(found: CorrectedMean, drawn: Sequence[int], *, level: float = 0.95) -> list[PlannedWidth]:
-    """What to expect if so many of the groups were drawn, with the spread and the correlation found now.
+    """What to expect with these numbers of drawn groups, with the spread and the correlation found now.
 
     With S² the variance of a group's contribution and r the correlation, the variance of n of G groups is S²/G +
     (1/n − 1/G) · S² (1 − r²), that of the labels alone S²/n. Raises `InputError` for a number outside `FEWEST_DRAWN` to all
     groups.
+
+    >>> scores, labels = [4.0, 1, 8, 6, 3, 9, 2, 7, 5, 8, 1, 6], [3.5, 1, 8.5, 6, 2.5, 9] + [0] * 6
+    >>> found = corrected_mean(scores, labels, range(12), [0.5] * 12, [True] * 6 + [False] * 6)
+    >>> [width.drawn for width in planned_widths(found, [6, 12])]
+    [6, 12]
     """
     alone = (found.labels_high - found.labels_low) / 2 / float(stdtrit(max(found.drawn - 1, 1), (1 + level) / 2))
     spread = alone**2 * found.drawn
