@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from proctor.cli.other_results import show_corrected, show_pooled
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -24,7 +25,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import InputError, Option, UsageError, count_of, shell_word, store_word
+from proctor.core import Option, UsageError, count_of, shell_word, store_word
 from proctor.shell import (
     AnalyzeOptions,
     BenchmarkName,
@@ -34,7 +35,6 @@ from proctor.shell import (
     Selection,
     StoreUrl,
     declared,
-    metric_names,
     policy_of,
 )
 
@@ -117,7 +117,7 @@ def results(
     if plan and corrected is None:
         raise UsageError("--plan needs --corrected SAMPLE.")
     if pool:
-        _show_pooled(benchmark, pool, options, form)
+        show_pooled(benchmark, pool, options, form.value)
         return
     if not benchmark:
         raise UsageError("BENCHMARK is missing. Example: proctor results rexsonovqa --store runs.db")
@@ -128,7 +128,7 @@ def results(
     benchmark = named_in(opened, benchmark)
     if corrected is not None:
         _refuse_drawn(figure, TablesFormat.TABLE)
-        _show_corrected(opened, benchmark, corrected, options, plan=plan, form=form)
+        show_corrected(opened, benchmark, corrected, options, plan=plan, form=form.value)
         return
     if flags or content_hash or protocol:
         _refuse_drawn(figure, form)
@@ -142,28 +142,6 @@ def results(
     with at_work("computing scores and intervals"):
         table = api.results(opened, benchmark, **options)
     _show_scores(table, options, figure, form, output)
-
-
-def _show_corrected(
-    store: Store, benchmark: str, sample: Path, options: ResultOptions, *, plan: bool, form: TablesFormat
-) -> None:
-    from proctor import api
-    from proctor.reports import latex
-
-    for name in ("by", "systems", "conditions"):
-        if options[name]:
-            raise UsageError("The sample says which runs are corrected. Leave --by, --system and --condition out.")
-    names = metric_names(options["metrics"])
-    with at_work("correcting scores"):
-        table = api.corrected(store, sample, dimensions=names, plan=plan)
-    if table.data.sample.benchmark != benchmark:
-        found = f"a sample of {table.data.sample.benchmark}"
-        raise InputError(sample, "field 'benchmark'", found=found, expected=f"one of {benchmark}")
-    if form is TablesFormat.LATEX:
-        print_text("\n".join(map(latex, table.tables)))
-        return
-    show(OutputFormat(form.value), table.rows, *table.tables, apart=True)
-    print_note(*table.notes)
 
 
 def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
@@ -193,25 +171,6 @@ def _show_scores(
     show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
     print_note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
-
-
-def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, form: TablesFormat) -> None:
-    from proctor import shell
-
-    draws, seed = options["draws"], options["seed"]
-    if benchmark:
-        raise UsageError(f"The sums name their benchmark. Leave {benchmark!r} out.")
-    with at_work("computing intervals"):
-        table = shell.pool(files, draws=draws, seed=seed)
-    if form is TablesFormat.LATEX:
-        print_text(table.to_latex())
-        return
-    output = OutputFormat(form.value)
-    if output is OutputFormat.JSON:
-        print_json([metric.to_json() | settings_of({"draws": draws, "seed": seed}) for metric in table.data])
-        return
-    show(output, table.rows, *table.tables)
-    print_note(*table.notes, drawn_over(draws, seed, two_level=False))
 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
