@@ -376,6 +376,33 @@ def _agreement() -> str:
     return "\n\n".join(f"### {one['title']}\n\n{_table(one['heads'], one['rows'])}" for one in told["tables"])
 
 
+def _corrected() -> str:
+    """The table that `bench/corrected.py --ratings` wrote."""
+    told = json.loads((ROOT / "docs" / "figures" / "corrected-scores.json").read_text(encoding="utf-8"))
+    rows = [
+        (
+            row["cell"],
+            f"{row['truth']:.3f}",
+            f"{row['judge'][0]:.3f} [{row['judge'][1]:.3f}, {row['judge'][2]:.3f}]",
+            "covers" if row["judge_covers"] else "misses",
+            f"{100 * row['covers']:.1f} %",
+            f"{100 * row['labels_cover']:.1f} %",
+            f"{row['width']:.2f} ×",
+        )
+        for row in told["rows"]
+    ]
+    heads = (
+        "Language, dimension",
+        "Raters' mean",
+        "Judge alone",
+        "It",
+        "Corrected covers",
+        "Labels alone cover",
+        "Width",
+    )
+    return _table(heads, rows)
+
+
 def _own_columns() -> str:
     from proctor.tasks.questions import FIELDS, MEANING
 
@@ -519,6 +546,7 @@ def _lines(folder: Path) -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "agreement": _agreement,
     "checks": _checks,
+    "corrected": _corrected,
     "cli": _cli,
     "who": _who,
     "conditions": _conditions,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         progress_tables,
         ratings_to_scores,
         reassign_work,
+        sample_study,
         sheet_for,
     )
     from proctor_web.schema import ROLES, new_token, utc_text
@@ -56,5 +57,5 @@ __all__ = [
     "invite_person", "is_address", "kind_of", "new_token", "newest_change", "open_review", "page", "people_table",
     "prepare_accounts", "private_store", "progress_tables", "pseudonym_of", "ratings_to_scores", "read_trail",
     "reassign_work", "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts",
-    "serve", "sheet_for", "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
+    "sample_study", "serve", "sheet_for", "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
 ]  # fmt: skip

@@ -155,6 +155,60 @@ def _reassign(folder: Path, study: str, name: str, store: str | None) -> None:
         print_note("add a reader to the plan for what is kept: all others have them already")
 
 
+def sample(
+    store: Annotated[
+        str, Option("The store of the answers: a file or SQLAlchemy URL.", metavar="STORE", argument=True)
+    ],
+    benchmark: Annotated[str, Option("The benchmark's name.", metavar="BENCHMARK", argument=True)],
+    out: Annotated[Path | None, Option("The new folder of the review.", metavar="DIR")] = None,
+    judge: Annotated[str, Option("The judge whose scores are to be corrected.", metavar="NAME")] = "",
+    groups: Annotated[int, Option("How many groups are drawn.", low=1)] = 30,
+    by: Annotated[list[str] | None, Option("Also stratify by this facet; may be repeated.", metavar="FACET")] = None,
+    system: Annotated[list[str] | None, Option("Only this system; may be repeated.", metavar="NAME")] = None,
+    condition: Annotated[str, Option("Only answers under it.", metavar="NAME")] = "",
+    reader: Annotated[list[str] | None, Option("A person who labels; may be repeated.", metavar="NAME")] = None,
+    readings: Annotated[int, Option("How many people label each answer.", low=1)] = 1,
+    seed: Annotated[int, Option("The random seed; it is recorded.")] = 0,
+) -> None:
+    """Draw answers for people to label.
+
+    Whole groups (videos, patients) are drawn with known probabilities, stratified by the judge's score and by facets. The
+    sample is sealed (DIR/sample.json), and DIR/review.yaml is a review of its answers for `proctor serve`. When all are
+    labelled, `proctor review export DIR labels --what scores` and `proctor results --corrected DIR/sample.json` correct the
+    judge's scores of all answers.
+
+    Example: proctor review sample runs.db rexsonovqa --judge three-level --groups 30 --out labels
+    """
+    from proctor_web import sample_study
+
+    if out is None or not judge:
+        raise UsageError(
+            "--out DIR and --judge NAME are needed. Example: proctor review sample runs.db b --judge j --out d"
+        )
+    drawn = sample_study(
+        store,
+        benchmark,
+        out,
+        judge=judge,
+        groups=groups,
+        by=by or (),
+        systems=system or (),
+        condition=condition,
+        readers=reader or (),
+        readings=readings,
+        seed=seed,
+    )
+    every = sum(len(stratum.groups) for stratum in drawn.strata)
+    answers = len({(item, name) for item, name, _, _ in drawn.anchor})
+    strata = "1 stratum" if len(drawn.strata) == 1 else f"{len(drawn.strata)} strata"
+    print_line(
+        f"{len(drawn.drawn)} of {count_of(every, 'group')} drawn in {strata}, {count_of(answers, 'answer')} to label"
+    )
+    print_line(f"sealed: {out / 'sample.json'} (SHA-256 {drawn.sha256[:16]}…)")
+    if not reader:
+        print_note(f"Nobody reads yet: add readers to the plan in {out / 'review.yaml'}")
+
+
 def status(
     folder: ReviewFolder,
     study: Annotated[str, Option("Of this study, how far its readers agree.", metavar="[STUDY]", argument=True)] = "",

@@ -5,18 +5,21 @@ Tables for the shell show what an organiser may see: nothing of an item that som
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Required, TypedDict, Unpack
 
+import yaml
 from sqlalchemy import Connection, select
 
 from proctor.core import (
     Cell,
     InputError,
+    Metric,
     ProctorError,
     Table,
     number,
@@ -27,14 +30,15 @@ from proctor.core import (
     write_whole,
 )
 from proctor.media import MediaLibrary
+from proctor.results import LabelSample, draw_sample, sampled_runs, write_sample
 from proctor.runs import Store
 from proctor_web.accounts import account_row
 from proctor_web.agreement import StudyAgreement, agreement_tables, study_agreement
 from proctor_web.export import ROWS, datasheet_section, preferences, scores_into_store, write_readings
-from proctor_web.forms import form_named
+from proctor_web.forms import RatedDimension, form_named
 from proctor_web.progress import study_progress
 from proctor_web.schema import accounts, one_connection, studies
-from proctor_web.settings import REVIEW_FILE, StudySettings, open_store, read_review, review_store
+from proctor_web.settings import REVIEW_FILE, StudyPlan, StudySettings, open_store, read_review, review_store
 from proctor_web.sheets import SheetTally, read_sheet, write_sheet
 from proctor_web.site import Listening, Site, signing_key
 from proctor_web.sources import NewItem, items_of_file, items_of_project, items_of_runs
@@ -55,6 +59,9 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 KEY_FILE = "review.key"
+SAMPLE_FILE = "sample.json"
+SAMPLE_STUDY = "labels"
+_MOST_LEVELS = 11
 EXPORTS = (*ROWS, "datasheet")
 
 
@@ -301,6 +308,76 @@ def ratings_to_scores(folder: Path, study: str, store: str | None = None) -> tup
 
 def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None else f"{percent(low)} to {percent(high)}"
+
+
+class DrawOptions(TypedDict, total=False):
+    """What is drawn: see `draw_sample`."""
+
+    judge: Required[str]
+    groups: Required[int]
+    by: Sequence[str]
+    systems: Sequence[str]
+    condition: str
+    seed: int
+
+
+def sample_study(
+    store: str | Path,
+    benchmark: str,
+    out: Path,
+    *,
+    readers: Sequence[str] = (),
+    readings: int = 1,
+    **draw: Unpack[DrawOptions],
+) -> LabelSample:
+    """Draws groups of the answers that a judge scored, and makes the new folder `out` with the sealed sample (`sample.json`)
+    and a review of these groups' answers (`review.yaml`, with the store of the answers). Each answer gets `readings` by the
+    `readers`; none named: they are added to `review.yaml` later.
+
+    Raises as `draw_sample`, and `InputError` for a folder that holds a review or a sample, and for more readings than
+    readers.
+    """
+    for file in (out / REVIEW_FILE, out / SAMPLE_FILE):
+        if file.exists():
+            raise InputError(file, found="a file", expected="a new folder: a sample is drawn once")
+    given = str(store)
+    with closing(Store(given, create=False)) as opened:
+        sample = draw_sample(opened, benchmark, **draw)
+        runs = sampled_runs(opened, benchmark, sample.systems, sample.condition)
+        card = opened.card(benchmark)
+    study = StudySettings(
+        name=SAMPLE_STUDY,
+        form="rating",
+        benchmark=benchmark,
+        systems=tuple(sorted({run.system for run in runs})),
+        condition=runs[0].condition,
+        groups=sample.drawn,
+        dimensions=() if card.rating is not None else _judged_dimensions(sample, card.metrics),
+        plan=StudyPlan(readings=readings, readers=tuple(readers), seed=sample.seed),
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    fields = study.model_dump(mode="json", exclude_defaults=True)
+    own_store = {} if "://" in given else {"store": os.path.relpath(given, out)}
+    whole = {"title": f"Labels of {benchmark}", **own_store, "studies": [fields]}
+    write_sample(sample, out / SAMPLE_FILE)
+    write_whole(out / REVIEW_FILE, yaml.safe_dump(whole, sort_keys=False, allow_unicode=True))
+    return sample
+
+
+def _judged_dimensions(sample: LabelSample, metrics: Sequence[Metric]) -> tuple[RatedDimension, ...]:
+    """What people rate where the benchmark has no rating scheme: the judge's metrics, at the levels that it gave and the ends
+    of the scale, or at eleven levels."""
+    found = []
+    for metric in metrics:
+        given = {value for *_, name, value in sample.anchor if name == metric.name}
+        if given:
+            levels = sorted(given | {metric.low, metric.high})
+            if len(levels) > _MOST_LEVELS:
+                levels = [
+                    metric.low + (metric.high - metric.low) * step / (_MOST_LEVELS - 1) for step in range(_MOST_LEVELS)
+                ]
+            found.append(RatedDimension(name=metric.name, levels=tuple(levels), description=metric.label))
+    return tuple(found)
 
 
 def sheet_for(folder: Path, study: str, name: str, out: Path, store: str | None = None) -> int:

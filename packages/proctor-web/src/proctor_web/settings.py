@@ -85,7 +85,7 @@ class StudyPlan(FrozenModel):
 class StudySettings(FrozenModel):
     """One study: items to be read with one form and one plan. The items come from a file (`items`), a construction
     project (`project`, of which `stage` names the one that waits where several do), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
-    all, under one `condition`. At most `most` items are drawn, by the plan's seed. Readers see `title` and `intro`, a text in
+    all, under one `condition`, of these `groups` or all. At most `most` items are drawn, by the plan's seed. Readers see `title` and `intro`, a text in
     paragraphs."""
 
     name: StudyId
@@ -98,6 +98,7 @@ class StudySettings(FrozenModel):
     benchmark: str = ""
     systems: tuple[str, ...] = ()
     condition: str = ""
+    groups: tuple[str, ...] = ()
     most: int | None = Field(default=None, ge=1)
     dimensions: tuple[RatedDimension, ...] = ()
     plan: StudyPlan = StudyPlan()
@@ -115,6 +116,10 @@ class StudySettings(FrozenModel):
             raise ValueError(
                 f"found the form {self.form!r}, expected {one_of(list(OF_PROJECTS), self.form)} for a project"
             )
+        if self.groups and not self.benchmark:
+            raise ValueError("a benchmark is expected with groups")
+        if self.groups and self.most is not None:
+            raise ValueError("all answers of the groups are expected: no most with groups")
         if self.stage and not self.project:
             raise ValueError("a project is expected with a stage")
         return self

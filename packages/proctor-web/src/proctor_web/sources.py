@@ -254,6 +254,10 @@ def items_of_runs(
         raise InputError(store.shown, f"study {study.name}", found=found, expected="one condition")
     answers = {run.id: _texts(store.answers(run)) for run in runs}
     items = store.items(study.benchmark)
+    if unknown := sorted(set(study.groups) - {item.group for item in items}):
+        expected = f"a group of {study.benchmark}"
+        raise InputError(store.shown, f"study {study.name}, groups", found=repr(unknown[0])[:80], expected=expected)
+    items = [item for item in items if not study.groups or item.group in study.groups]
     if study.form == "pairwise":
         found_items = [new for item in items for new in _pairs(item, runs, answers, study)]
     else:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
-    from proctor.reports import ReportSummary
+    from proctor.reports import CorrectedTable, ReportSummary
     from proctor.results import CriticalErrors, MarginRecord
     from proctor.runs import Store
 
@@ -77,6 +77,29 @@ def critical(
     given = filled("critical", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
     return critical_errors(where.store, where.benchmark, facet, options_of(where, given))
+
+
+def corrected(
+    source: StoredRuns | Store | str | Path | None = None,
+    sample: str | Path = "sample.json",
+    *,
+    dimensions: Sequence[str] = (),
+    level: float = 0.95,
+    plan: bool = False,
+) -> CorrectedTable:
+    """A judge's scores of all answers, corrected by the clinicians' of a sealed `sample` (see `proctor review sample`):
+    means, and paired differences of systems, with intervals over groups.
+
+    With `plan`, how wide intervals would be with more labels, and how many labels the judge saves. Raises `InputError` for
+    hand-picked labels, drawn answers without a label, and another judge, prompt or answers than when the sample was drawn. The
+    command is `proctor results --corrected`.
+    """
+    from proctor.reports import CorrectedTable
+    from proctor.results import corrected_results, read_sample
+
+    drawn = read_sample(Path(sample))
+    where = stored(source, drawn.benchmark, (), ())
+    return CorrectedTable(corrected_results(where.store, drawn, dimensions=dimensions, level=level), plan)
 
 
 def compare(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from proctor.cli.margins import draw_forest, print_interactions, show_critical, tell_margin, with_margin
+from proctor.cli.other_results import show_corrected, show_pooled
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -95,12 +96,19 @@ def results(
     critical: Annotated[
         str, Option("Instead, errors on these items, with an upper limit.", metavar="FACET[=VALUE]")
     ] = "",
+    corrected: Annotated[
+        Path | None, Option("Instead, correct a judge by people: a sample (review sample).", metavar="SAMPLE")
+    ] = None,
+    plan: Annotated[bool, Option("With --corrected: what more labels would give.")] = False,
     figure: FigureFile = None,
     form: Tables = TablesFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
 
     Each score is shown with the numbers of items and of missing answers.
+
+    With --corrected, a judge's scores of all answers are corrected by what people gave for the groups of a sealed sample;
+    --metric chooses dimensions. Hand-picked labels, and another judge or prompt, are refused.
 
     With --pool, sites that keep their data are evaluated together: each sends its sums by group. Means, intervals,
     differences and p-values equal those of all items together. Missing answers count as wrong. Metrics and systems that
@@ -110,8 +118,10 @@ def results(
     """
     from proctor import api
 
+    if plan and corrected is None:
+        raise UsageError("--plan needs --corrected SAMPLE.")
     if pool:
-        _show_pooled(benchmark, pool, options, form)
+        show_pooled(benchmark, pool, options, form.value)
         return
     if not benchmark:
         raise UsageError("BENCHMARK is missing. Example: proctor results rexsonovqa --store runs.db")
@@ -120,6 +130,10 @@ def results(
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
+    if corrected is not None:
+        _refuse_drawn(figure, TablesFormat.TABLE)
+        show_corrected(opened, benchmark, corrected, options, plan=plan, form=form.value)
+        return
     if flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)
         if critical:
@@ -165,28 +179,9 @@ def _show_scores(
     _result_notes(found, output)
 
 
-def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, form: TablesFormat) -> None:
-    from proctor import shell
-
-    draws, seed = options["draws"], options["seed"]
-    if benchmark:
-        raise UsageError(f"The sums name their benchmark. Leave {benchmark!r} out.")
-    with at_work("computing intervals"):
-        table = shell.pool(files, draws=draws, seed=seed)
-    if form is TablesFormat.LATEX:
-        print_text(table.to_latex())
-        return
-    output = OutputFormat(form.value)
-    if output is OutputFormat.JSON:
-        print_json([metric.to_json() | settings_of({"draws": draws, "seed": seed}) for metric in table.data])
-        return
-    show(output, table.rows, *table.tables)
-    print_note(*table.notes, drawn_over(draws, seed, two_level=False))
-
-
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
     if figure is not None:
-        raise UsageError("--figure draws scores. Leave --critical, --flags, --hash and --protocol out.")
+        raise UsageError("--figure draws scores. Leave --corrected, --critical, --flags, --hash and --protocol out.")
     if form is TablesFormat.LATEX:
         raise UsageError("--format latex is for scores. Leave --critical, --flags, --hash and --protocol out.")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.consistency import Consistency, RepetitionNoise, repetition_noise
+    from proctor.results.corrected import CorrectedResults, CorrectedScore, cannot_say, corrected_results
     from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
     from proctor.results.critical import CriticalErrors, critical_errors
     from proctor.results.export import COLUMNS as EXPORT_COLUMNS
@@ -41,6 +42,14 @@ if TYPE_CHECKING:
         judge_agreement,
         judgements_of,
         rating_summary,
+    )
+    from proctor.results.label_samples import (
+        LabelSample,
+        SampledStratum,
+        draw_sample,
+        read_sample,
+        sampled_runs,
+        write_sample,
     )
     from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
@@ -100,18 +109,19 @@ else:
 __all__ = [
     "BOTH", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES", "SCORE_WRITERS", "Analysis",
     "AnalysisRow", "Asked", "Board", "Comparison", "Comparisons", "Consistency", "Consumption", "Contest",
-    "CriticalErrors", "ExportFormat", "FacetInteraction", "FigureProgram", "GivenAnswer", "ItemHistory",
-    "ItemTable", "JudgeAgreement", "Lacking", "Leaderboard", "LeaderboardRow", "MarginRecord", "ModelChoice",
-    "NothingScoredError", "OfficialProgram", "Options", "OrderedRun", "Pilot", "PooledMetric", "RankedRun",
-    "RankedScores", "RepetitionNoise", "Result", "Results", "RunCost", "ScoreWriter", "ScoredAnswer",
-    "StoredItemAnalysis", "SumsFile", "analyse", "analyse_items", "answer_keys", "audit_stored", "board_json",
-    "board_rows", "bucket_mean", "choose_run", "chosen_baselines", "compare", "compare_runs", "compared",
-    "composition", "critical_errors", "derive_guessable", "export", "export_rows", "flagged_judgements",
+    "CorrectedResults", "CorrectedScore", "CriticalErrors", "ExportFormat", "FacetInteraction", "FigureProgram",
+    "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "LabelSample", "Lacking", "Leaderboard",
+    "LeaderboardRow", "MarginRecord", "ModelChoice", "NothingScoredError", "OfficialProgram", "Options",
+    "OrderedRun", "Pilot", "PooledMetric", "RankedRun", "RankedScores", "RepetitionNoise", "Result", "Results",
+    "RunCost", "SampledStratum", "ScoreWriter", "ScoredAnswer", "StoredItemAnalysis", "SumsFile", "analyse",
+    "analyse_items", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean", "cannot_say",
+    "choose_run", "chosen_baselines", "compare", "compare_runs", "compared", "composition", "corrected_results",
+    "critical_errors", "derive_guessable", "draw_sample", "export", "export_rows", "flagged_judgements",
     "group_sums", "guessable_flags", "item_history", "items_outside", "items_to_audit", "judge_agreement",
     "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers",
     "load_consumption", "load_items", "load_orders", "load_scores", "newest_run", "no_ratings",
     "official_summaries", "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs",
-    "rated_cases", "rating_summary", "read_pilot", "reading_once", "repetition_noise", "results", "rule_rows",
-    "run_costs", "scored_answers", "scored_cases", "similarity_scores", "status_counts", "summary_title",
-    "wins_of", "write_rows", "write_sums", "write_tables",
+    "rated_cases", "rating_summary", "read_pilot", "read_sample", "reading_once", "repetition_noise", "results",
+    "rule_rows", "run_costs", "sampled_runs", "scored_answers", "scored_cases", "similarity_scores",
+    "status_counts", "summary_title", "wins_of", "write_rows", "write_sample", "write_sums", "write_tables",
 ]  # fmt: skip

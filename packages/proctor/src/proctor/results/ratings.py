@@ -52,7 +52,7 @@ def compared(
     if not raters:
         raise no_ratings(store, benchmark, " Or name a scorer in their place: --against NAME")
     strict = all(name.startswith(HUMAN) for name in raters)
-    given = _Given(store, benchmark, all_items=all_items, short_names=strict)
+    given = GivenScores(store, benchmark, all_items=all_items, short_names=strict)
     scores = {name: given.scores(name) for name in raters}
     rated = {key for name in raters for key in scores[name]}
     own = _scores_beside(given, raters, scorers, rated)
@@ -103,7 +103,7 @@ def _check_judges(store: Store, benchmark: str, scorers: Sequence[str], against:
 
 
 def _scores_beside(
-    given: _Given, raters: Sequence[str], scorers: Sequence[str], rated: set[Key]
+    given: GivenScores, raters: Sequence[str], scorers: Sequence[str], rated: set[Key]
 ) -> dict[str, dict[Key, float]]:
     """The scores of the named scorers; or of all that are no raters and scored anything that was rated."""
     store, benchmark = given.store, given.benchmark
@@ -120,7 +120,7 @@ def _scores_beside(
 
 
 def _kept(
-    given: _Given, scores: Mapping[str, Mapping[Key, float]], rated: set[Key], *, allow_missing: bool
+    given: GivenScores, scores: Mapping[str, Mapping[Key, float]], rated: set[Key], *, allow_missing: bool
 ) -> set[Key]:
     """The rated answers that all scorers scored, but those that opted out of people's dimensions."""
     opted_out = {name: given.opted_out(own, rated) if given.short_names else set() for name, own in scores.items()}
@@ -140,7 +140,7 @@ def _refuse_lacking(store: Store, scores: Mapping[str, Mapping[Key, float]], due
 
 
 @dataclass
-class _Given:
+class GivenScores:
     """The answers of a benchmark with all scores."""
 
     store: Store
@@ -246,7 +246,7 @@ def people_ratings(store: Store, benchmark: str) -> RatingsTable:
     from proctor.audits import RatingsTable
 
     people = _people(store, benchmark)
-    given = _Given(store, benchmark, all_items=False, short_names=True)
+    given = GivenScores(store, benchmark, all_items=False, short_names=True)
     scores = {name: given.scores(name) for name in people}
     ratings = tuple(rating for name in people for rating in given.ratings(name, scores[name], set(scores[name])))
     if not ratings:
@@ -293,7 +293,7 @@ def rated_cases(
     """The rated answers as cases with their ratings, by item and system."""
     from proctor.judges.dimensions import RatedCase
 
-    given = _Given(store, benchmark, all_items=False, short_names=True)
+    given = GivenScores(store, benchmark, all_items=False, short_names=True)
     ratings: dict[tuple[str, str], dict[str, list[float]]] = {}
     for name in _people(store, benchmark):
         for (item, system, dimension), value in given.scores(name).items():
@@ -315,7 +315,7 @@ def scored_cases(
 ) -> dict[Case, dict[str, float]]:
     """A scorer's scores of each answer by dimension. Raises `InputError` for different scores of equal texts of two
     systems, since a judge does not know the system."""
-    given = _Given(store, benchmark, all_items=False, short_names=True)
+    given = GivenScores(store, benchmark, all_items=False, short_names=True)
     cases = _cases(given, scheme, images)
     found: dict[Case, dict[str, float]] = {}
     every = {(*key, dimension.name) for key, case in cases.items() for dimension in case.dimensions}
@@ -330,7 +330,7 @@ def scored_cases(
     return found
 
 
-def _cases(given: _Given, scheme: RatingScheme, images: Path | None) -> dict[tuple[str, str], Case]:
+def _cases(given: GivenScores, scheme: RatingScheme, images: Path | None) -> dict[tuple[str, str], Case]:
     from proctor.judges.dimensions import candidate_of, case_of
 
     answers = {given.named[run.id]: given.store.answers(run) for run in given.runs}
@@ -349,7 +349,7 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
     scheme = store.card(benchmark).rating
     if scheme is None:
         raise InputError(store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark")
-    given = _Given(store, benchmark, all_items=True, short_names=True)
+    given = GivenScores(store, benchmark, all_items=True, short_names=True)
     people = _people(store, benchmark)
     rated = {key: given.texts[key[:2]] for name in people for key in given.scores(name)}
     return rated or {

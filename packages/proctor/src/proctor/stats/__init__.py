@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
     from proctor.stats.buckets import Correction, bucket_columns, bucket_mean_interval, mean_over_buckets
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
+    from proctor.stats.corrected import FEWEST_DRAWN, CorrectedMean, PlannedWidth, corrected_mean, planned_widths
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
@@ -105,10 +106,12 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [
     "FEWEST_DIFFERENCES",
+    "FEWEST_DRAWN",
     "FEWEST_GROUPS",
     "FEWEST_SYSTEMS",
     "TIE_RULES",
     "AnnotationTolerance",
+    "CorrectedMean",
     "Heterogeneity",
     "HiddenSet",
     "Interaction",
@@ -119,6 +122,7 @@ __all__ += [
     "Needed",
     "Optimism",
     "PartContrast",
+    "PlannedWidth",
     "PreferenceModel",
     "PreferredSystem",
     "Removal",
@@ -133,6 +137,7 @@ __all__ += [
     "bucket_columns",
     "bucket_mean_interval",
     "can_decide",
+    "corrected_mean",
     "fewest_groups",
     "fleiss_kappa",
     "gwet_ac1",
@@ -147,6 +152,7 @@ __all__ += [
     "needed_groups",
     "percent_agreement",
     "plan_power",
+    "planned_widths",
     "prepare_intervals",
     "site_variance",
     "time_agreement",
