@@ -10,7 +10,7 @@ import pytest
 
 import proctor
 from proctor.core import InputError
-from proctor.results import Asked, MarginRecord, Options, analyse_items, compare, critical_errors, read_pilot
+from proctor.results import CompareExtras, MarginRecord, Options, analyse_items, compare, critical_errors, read_pilot
 from proctor.runs import Store
 from proctor.stats import interaction, variance_parts
 from tests.support.contest import contest_store, skilled, write_run
@@ -34,8 +34,8 @@ def benchmark(store: Store) -> str:
 def test_the_margin_is_told_before_the_figures_and_its_hash_names_runs_and_margin(store: Store) -> None:
     told: list[MarginRecord] = []
     options = Options(systems=("good", "fair"), draws=200)
-    found = compare(store, benchmark(store), options, asked=Asked(margin=5.0, told=told.append))
-    again = compare(store, benchmark(store), options, asked=Asked(margin=6.0, told=told.append))
+    found = compare(store, benchmark(store), options, asked=CompareExtras(margin=5.0, told=told.append))
+    again = compare(store, benchmark(store), options, asked=CompareExtras(margin=6.0, told=told.append))
     assert found.margin == told[0]
     assert told[0].runs == (("good", "video"), ("fair", "video"))
     assert again.margin is not None
@@ -50,27 +50,30 @@ def test_the_margin_is_told_before_the_figures_and_its_hash_names_runs_and_margi
 
 
 def test_a_worse_system_is_worse_by_more_than_the_margin(store: Store) -> None:
-    found = compare(store, benchmark(store), Options(systems=("worst", "good")), asked=Asked(margin=3.0))
+    found = compare(store, benchmark(store), Options(systems=("worst", "good")), asked=CompareExtras(margin=3.0))
     assert [one.margin.finding for one in found.comparisons if one.margin is not None] == ["worse"]
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(margin=0.0), "margin: found 0, expected points above 0"),
-        (Asked(margin=100.0), "margin of accuracy: found 100, expected less than 100"),
-        (Asked(equivalence=True), r"equivalence: found no margin, expected one \(--margin POINTS\)"),
-        (Asked(interaction=True), r"interaction: found no facet, expected one to split the items by \(--by FACET\)"),
+        (CompareExtras(margin=0.0), "margin: found 0, expected points above 0"),
+        (CompareExtras(margin=100.0), "margin of accuracy: found 100, expected less than 100"),
+        (CompareExtras(equivalence=True), r"equivalence: found no margin, expected one \(--margin POINTS\)"),
+        (
+            CompareExtras(interaction=True),
+            r"interaction: found no facet, expected one to split the items by \(--by FACET\)",
+        ),
     ],
 )
-def test_what_can_not_be_asked_is_one_line(store: Store, asked: Asked, said: str) -> None:
+def test_what_can_not_be_asked_is_one_line(store: Store, asked: CompareExtras, said: str) -> None:
     with pytest.raises(InputError, match=said):
         compare(store, benchmark(store), Options(systems=("good", "fair")), asked=asked)
 
 
 def test_an_interaction_is_that_of_the_items_differences(store: Store) -> None:
     options = Options(systems=("good", "fair"), by=("level",))
-    found = compare(store, benchmark(store), options, asked=Asked(interaction=True)).interactions
+    found = compare(store, benchmark(store), options, asked=CompareExtras(interaction=True)).interactions
     (one,) = [each for each in found if each.metric.name == "accuracy"]
     good, fair = (np.array(skilled(*how), dtype=float) for how in ((0.9, 0.8, 240, 0), (0.9, 0.5, 240, 1)))
     items = store.items(benchmark(store))

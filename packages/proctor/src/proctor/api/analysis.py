@@ -115,7 +115,7 @@ def compare(
     `systems` may name runs as "SYSTEM/CONDITION". A margin is recorded, and `told` is called with the record, before anything is
     computed. Raises `InputError` if nothing can be compared. The command is `proctor compare`.
     """
-    from proctor.results import Asked
+    from proctor.results import CompareExtras
     from proctor.results import compare as compute
 
     given = filled("compare", CompareOptions, options)
@@ -123,7 +123,7 @@ def compare(
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
     metrics = metric_names(given["metrics"])
-    asked = Asked(given["margin"], given["equivalence"], given["interaction"], told)
+    asked = CompareExtras(given["margin"], given["equivalence"], given["interaction"], told)
     return ComparisonTable(
         compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics, asked=asked)
     )

@@ -389,21 +389,21 @@ def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
 
 
 @dataclass(frozen=True)
-class Repetition:
+class StoredRepetition:
     """The outcomes and the scores (see `load_series`) of one repetition of a run."""
 
     outcomes: Outcomes
     series: list[Series]
 
 
-def load_repetitions(store: Store, run: Run, items: ItemTable) -> list[Repetition]:
+def load_repetitions(store: Store, run: Run, items: ItemTable) -> list[StoredRepetition]:
     """Each repetition of a run, the first one first; at least that one."""
     outcomes = load_repeated_outcomes(store, run, items)
     series = [load_series(store, run, items)]
     if len(outcomes) > 1:
         later = _later_series(store, run, items, len(outcomes))
         series += [_completed(store, run, [*some]) for some in later]
-    return [Repetition(*both) for both in zip(outcomes, series, strict=True)]
+    return [StoredRepetition(*both) for both in zip(outcomes, series, strict=True)]
 
 
 def _later_series(store: Store, run: Run, items: ItemTable, repetitions: int) -> list[list[Series]]:

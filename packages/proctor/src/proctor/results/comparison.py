@@ -16,7 +16,7 @@ from proctor.results.consistency import RepetitionNoise, repetition_noise
 from proctor.results.facets import facet_cells, named_facets
 from proctor.results.families import BLIND, Families, PairTest, both_readings
 from proctor.results.interactions import FacetInteraction, interactions_of
-from proctor.results.margins import Asked, MarginRecord, asked_margin, margin_of
+from proctor.results.margins import CompareExtras, MarginRecord, asked_margin, margin_of
 from proctor.results.results import Options, check_metrics, items_outside
 from proctor.results.run_pairs import chosen_pairs
 from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
@@ -174,7 +174,7 @@ def compare(
     *,
     against: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
-    asked: Asked = Asked(),
+    asked: CompareExtras = CompareExtras(),
 ) -> Comparisons:
     """Compares the conditions of each system; or systems, where there is one condition; or every chosen run with the run
     `against` (system, condition).

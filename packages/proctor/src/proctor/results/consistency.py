@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from proctor import stats
 from proctor.core import Metric
@@ -168,7 +168,7 @@ def repetition_noise(a: RunScores, b: RunScores, *, level: float = 0.95) -> Repe
     variances = [error if error is not None else _single(a if errors[0] is not None else b, both) for error in errors]
     error = math.sqrt(sum(variances))
     difference = float(np.mean(a.scores[both] - b.scores[both]))
-    reach = float(norm.ppf((1 + level) / 2)) * error
+    reach = NormalDist().inv_cdf((1 + level) / 2) * error
     low, high = difference - reach, difference + reach
     return RepetitionNoise(difference, error, low, high, level, exceeded=not low <= 0 <= high)
 

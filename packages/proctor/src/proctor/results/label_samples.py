@@ -29,7 +29,7 @@ from proctor.core import (
     store_word,
     write_whole,
 )
-from proctor.results.arrays import facets_meant
+from proctor.results.facets import facets_meant
 from proctor.results.ratings import GivenScores, judges_of
 from proctor.runs import BASELINES, Run, Store, chosen_runs
 from proctor.stats import FEWEST_DRAWN

@@ -91,7 +91,7 @@ def margin_of(
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompareExtras:
     """What a comparison is asked beside the differences: a margin in points (None: none), of equivalence or of non-inferiority,
     and whether the parts of the items differ. `told` is called with the record of the margin before anything is computed."""
 
@@ -107,7 +107,7 @@ def asked_margin(
     pairs: Sequence[tuple[Run, Run]],
     options: Options,
     metrics: Sequence[str],
-    asked: Asked,
+    asked: CompareExtras,
 ) -> MarginRecord | None:
     """The record of the margin, told before any figure is computed; None without a margin."""
     if asked.interaction and not options.by:

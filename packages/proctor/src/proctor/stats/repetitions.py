@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from proctor.core import generator
 from proctor.stats import clusters
@@ -221,6 +220,8 @@ def _one_way(size: Floats, total: Floats, square: Floats) -> tuple[float, float]
 
     if number < 2 or n <= number:
         return 0.0, inside / max(n - 1, 1)
+    from scipy.optimize import minimize_scalar
+
     found = minimize_scalar(lambda t: parts(np.exp(t))[1], bounds=(-18, 12), method="bounded", options={"xatol": 1e-10})
     ratio = float(np.exp(found.x))
     if parts(0.0)[1] <= parts(ratio)[1]:
