@@ -1,4 +1,5 @@
-"""Time and memory of `proctor results` over a large store, through the command line.
+"""Time and memory of `proctor results` over a large store, through the command line; with --repetitions K beside it a
+store with as many answers, K to each item.
 
 python bench/results.py --format json
 """
@@ -75,29 +76,34 @@ def make_benchmark(items: int) -> Benchmark:
     )
 
 
-def answered(benchmark: Benchmark, system: str, share_right: float) -> Iterator[tuple[Answer, list[Score]]]:
+def answered(
+    benchmark: Benchmark, system: str, share_right: float, repetition: int
+) -> Iterator[tuple[Answer, list[Score]]]:
     """Answers of some length, a share of them right; 1 % failed."""
-    rng = generator(0, "bench", system)
+    rng = generator(repetition, "bench", system)
     right = rng.random(len(benchmark.items)) < share_right
     failed = rng.random(len(benchmark.items)) < FAILED_SHARE
     why = "The instrument enters from the left, the duct is put under tension and then released. " * 3
     for number, item in enumerate(benchmark.items):
         if failed[number]:
-            yield (Answer(item_id=item.id, status=Status.FAILED, reason="HTTP 500: the server had an error"), [])
+            reason = "HTTP 500: the server had an error"
+            yield (Answer(item_id=item.id, repetition=repetition, status=Status.FAILED, reason=reason), [])
             continue
         letter = LETTERS[(number + (0 if right[number] else 1)) % 4]
         answer = Answer(
             item_id=item.id,
+            repetition=repetition,
             text=f"Answer: {letter}\n{why}",
             parsed=letter,
             usage=Usage(requests=1, input_tokens=900, output_tokens=70),
             timing=Timing(model_s=1.25, media_s=0.1, queue_s=0.01),
             extra={"model": system, "finish_reason": "stop", "cut_off": False, "frames": 8},
         )
-        yield answer, [Score(item_id=item.id, metric="accuracy", value=float(right[number]))]
+        value = float(right[number])
+        yield answer, [Score(item_id=item.id, repetition=repetition, metric="accuracy", value=value)]
 
 
-def fill(path: Path, items: int, systems: int) -> None:
+def fill(path: Path, items: int, systems: int, repetitions: int) -> None:
     """Writes the store through its own API, and says how fast."""
     benchmark = make_benchmark(items)
     store = Store(path)
@@ -105,17 +111,18 @@ def fill(path: Path, items: int, systems: int) -> None:
     start = time.perf_counter()
     for number in range(systems):
         name = f"system-{number + 1}"
-        run = store.start_run("large", name, "video", {})
-        batch: list[tuple[Answer, list[Score]]] = []
-        for scored in answered(benchmark, name, 0.6 + 0.05 * number):
-            batch.append(scored)
-            if len(batch) == BATCH:
-                store.write(run, batch)
-                batch = []
-        store.write(run, batch)
+        run = store.start_run("large", name, "video", {"repeats": repetitions} if repetitions > 1 else {})
+        for repetition in range(repetitions):
+            batch: list[tuple[Answer, list[Score]]] = []
+            for scored in answered(benchmark, name, 0.6 + 0.05 * number, repetition):
+                batch.append(scored)
+                if len(batch) == BATCH:
+                    store.write(run, batch)
+                    batch = []
+            store.write(run, batch)
     store.close()
-    rate = items * systems / (time.perf_counter() - start)
-    sys.stderr.write(f"{systems} × {items} answers written, {rate:.0f} a second\n")
+    rate = items * systems * repetitions / (time.perf_counter() - start)
+    sys.stderr.write(f"{systems} × {items} × {repetitions} answers written, {rate:.0f} a second\n")
 
 
 def spent(arguments: Sequence[str]) -> tuple[float, float, float, bytes]:
@@ -155,29 +162,40 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=200_000)
     parser.add_argument("--systems", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--store", type=Path, help="keep the store here, or use the one that is here")
     parser.add_argument("--format", choices=["table", "json"], default="table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = options.store or Path(folder) / "large.db"
-        if not path.exists():
-            filling = (path, options.items, options.systems)
-            # In a process of its own: a child's peak of memory begins with its parent's.
-            writer = multiprocessing.get_context("spawn").Process(target=fill, args=filling)
-            writer.start()
-            writer.join()
-            assert writer.exitcode == 0
-        commands = [
-            ["results", "large", "--store", str(path), *by]
-            for by in ([], ["--by", "question_type"], ["--by", "capability"], ["--by", "question_type,year"])
-        ]
+        path = filled(options.store or Path(folder) / "large.db", options.items, options.systems, 1)
+        parts = ([], ["--by", "question_type"], ["--by", "capability"], ["--by", "question_type,year"])
+        commands = [["results", "large", "--store", str(path), *by] for by in parts]
+        if options.repetitions > 1:
+            items = options.items // options.repetitions
+            path = filled(Path(folder) / "repeated.db", items, options.systems, options.repetitions)
+            commands.append(["results", "large", "--store", str(path)])
         found = []
         for command in commands:
             found.append(measure(command, options.rounds))
             if options.format == "table":
                 print(table(found[-1]), flush=True)
+        if options.repetitions > 1 and options.format == "table":
+            print(
+                f"{options.repetitions} repetitions: {found[-1].best / found[0].best:.2f} × the time of single answers"
+            )
     if options.format == "json":
         print(json.dumps([asdict(one) | {"best": one.best} for one in found], indent=1))
+
+
+def filled(path: Path, *filling: int) -> Path:
+    """The store, which is written if it is not there: in a process of its own, as a child's peak of memory begins with
+    its parent's."""
+    if not path.exists():
+        writer = multiprocessing.get_context("spawn").Process(target=fill, args=(path, *filling))
+        writer.start()
+        writer.join()
+        assert writer.exitcode == 0
+    return path
 
 
 if __name__ == "__main__":
