@@ -22,7 +22,10 @@ COMMANDS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "proctor_build": (
         "build new", "build run", "build status", "build table", "build focus", "build convert", "build repair",
     ),
-    "proctor_web": ("serve site", "serve users", "review update", "review status", "review export", "review sample", "review sheet"),
+    "proctor_web": (
+        "serve site", "serve users", "review update", "review status", "review export", "review sheet",
+        "review sample",
+    ),
     "proctor_challenge": (
         "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
         "challenge submission", "challenge team", "challenge pack", "challenge try",
