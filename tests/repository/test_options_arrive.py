@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple, get_args, get_origin, is_typeddict
@@ -21,6 +22,7 @@ import pytest
 import typer
 
 from proctor import shell
+from proctor.cli import store, workers
 from proctor.cli.main import commands
 from proctor.core import is_own
 from proctor.shell import declared
@@ -160,7 +162,7 @@ WAYS = (
     Way(
         "worker",
         "folder",
-        "proctor_challenge:WorkPlan proctor_challenge:work_on",
+        "proctor_challenge.worker:work_on_folder",
         dict.fromkeys(("media", "cache", "base_url", "concurrency"), "of a store's runs"),
     ),
     Way(
@@ -182,6 +184,13 @@ WAYS = (
     Way("review status", "folder q", "proctor_web:agreement_of", FORMAT),
     Way("review export", "folder q --out r.csv", "proctor_web:export_study", FORMAT),
     Way("review export", "folder q --what scores", "proctor_web:ratings_to_scores", {**FORMAT, **others("what out")}),
+    Way(
+        "review sample",
+        "s.db b --judge j --out folder",
+        "proctor_web:sample_study",
+        {},
+        {"system": "systems", "reader": "readers"},
+    ),
     Way("review sheet", "folder q anna --out a.csv", "proctor_web:sheet_for", others("submit")),
     Way(
         "review sheet", "folder q anna --submit a.csv", "proctor_web:decisions_from", others("out"), {"submit": "file"}
@@ -251,7 +260,7 @@ WAYS = (
     Way(
         "store merge",
         "a.db --whole --store b.db",
-        "proctor_challenge:copy_store",
+        "proctor_challenge.copying:copy_store",
         {**FORMAT, **others("whole sources")},
         {"store": "target"},
     ),
@@ -276,6 +285,7 @@ WAYS = (
             "protocol": "a summary instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
+            **others("corrected plan"),
             "critical": "limits instead",
         },
     ),
@@ -289,8 +299,21 @@ WAYS = (
             "protocol": "a summary instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
+            **others("corrected plan"),
         },
         {"critical": "facet"},
+    ),
+    Way(
+        "results",
+        "bench --corrected file",
+        f"{STORE} api:corrected",
+        {
+            **TABLES,
+            **others(
+                "flags protocol content_hash pool critical systems conditions failed all_items by two_level scorer draws seed"
+            ),
+        },
+        {"corrected": "sample", "metrics": "dimensions"},
     ),
     Way(
         "results",
@@ -299,7 +322,8 @@ WAYS = (
         {
             **TABLES,
             **others(
-                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash critical"
+                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash critical "
+                "corrected plan"
             ),
         },
         {"pool": "files"},
@@ -313,6 +337,7 @@ WAYS = (
             "flags": "a list instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
+            **others("corrected plan"),
             "critical": "limits instead",
         },
     ),
@@ -581,6 +606,12 @@ def same(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
+def brought(name: str, *_: str) -> Any:
+    """What another package brings to a command, as it is now: a registry would keep the first stand-in."""
+    (found,) = entry_points(group="proctor.extensions", name=name)
+    return found.load()
+
+
 def recorded(way: Way, words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """The names and values that the functions of a way are called with."""
     pairs: list[tuple[str, Any]] = []
@@ -612,7 +643,14 @@ def recorded(way: Way, words: list[str], monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 @pytest.mark.parametrize(("way", "one"), list(options()))
-def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "site_kind:KIND" in way.functions:
+        for folder in ("folder", "given"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "challenge.yaml").touch()
+    for module in (workers, store):
+        monkeypatch.setattr(module, "extension", brought)
     for name in ("PROCTOR_STORE", "PROCTOR_CACHE"):
         monkeypatch.delenv(name, raising=False)
     words, wanted = value_of(kind_of(way, one.name), one)
