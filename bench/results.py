@@ -77,7 +77,7 @@ def make_benchmark(items: int) -> Benchmark:
 
 
 def answered(
-    benchmark: Benchmark, system: str, share_right: float, repetition: int
+    benchmark: Benchmark, system: str, share_right: float, repetition: int = 0
 ) -> Iterator[tuple[Answer, list[Score]]]:
     """Answers of some length, a share of them right; 1 % failed."""
     rng = generator(repetition, "bench", system)
@@ -168,7 +168,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = filled(options.store or Path(folder) / "large.db", options.items, options.systems, 1)
-        parts = ([], ["--by", "question_type"], ["--by", "capability"], ["--by", "question_type,year"])
+        parts: list[list[str]] = [[], ["--by", "question_type"], ["--by", "capability"], ["--by", "question_type,year"]]
         commands = [["results", "large", "--store", str(path), *by] for by in parts]
         if options.repetitions > 1:
             items = options.items // options.repetitions
