@@ -103,7 +103,7 @@ def answered(
         yield answer, [Score(item_id=item.id, repetition=repetition, metric="accuracy", value=value)]
 
 
-def fill(path: Path, items: int, systems: int, repetitions: int) -> None:
+def fill(path: Path, items: int, systems: int, repetitions: int = 1) -> None:
     """Writes the store through its own API, and says how fast."""
     benchmark = make_benchmark(items)
     store = Store(path)
