@@ -253,11 +253,7 @@ def items_of_runs(
         found = f"runs under {', '.join(conditions)}"
         raise InputError(store.shown, f"study {study.name}", found=found, expected="one condition")
     answers = {run.id: _texts(store.answers(run)) for run in runs}
-    items = store.items(study.benchmark)
-    if unknown := sorted(set(study.groups) - {item.group for item in items}):
-        expected = f"a group of {study.benchmark}"
-        raise InputError(store.shown, f"study {study.name}, groups", found=repr(unknown[0])[:80], expected=expected)
-    items = [item for item in items if not study.groups or item.group in study.groups]
+    items = _in_groups(store, study)
     if study.form == "pairwise":
         found_items = [new for item in items for new in _pairs(item, runs, answers, study)]
     else:
@@ -268,6 +264,15 @@ def items_of_runs(
     found_items.sort(key=lambda item: content_hash([study.plan.seed, item[0].key]))
     known = {item.id: item for item in items}
     return [(_with_media(new, known[origin.item], library), origin) for new, origin in found_items[: study.most]]
+
+
+def _in_groups(store: Store, study: StudySettings) -> list[Item]:
+    """The items of the study's groups, or all. Raises `InputError` for an unknown group."""
+    items = store.items(study.benchmark)
+    if unknown := sorted(set(study.groups) - {item.group for item in items}):
+        expected = f"a group of {study.benchmark}"
+        raise InputError(store.shown, f"study {study.name}, groups", found=repr(unknown[0])[:80], expected=expected)
+    return [item for item in items if not study.groups or item.group in study.groups]
 
 
 def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:

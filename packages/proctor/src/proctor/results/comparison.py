@@ -359,19 +359,7 @@ def _compare(
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
     repeated = bool(first.repeated or second.repeated)
     levels = () if repeated else levels  # a mean over repetitions has no level
-    table, others, unknown, recovery = None, list[set[str]](), 0, None
-    if levels:
-        both = np.flatnonzero(a & b)
-        named = [side.levels(own, both) for side, own in zip(sides, values, strict=True)]
-        pairs = list(zip(*named, strict=True))
-        inside = [pair for pair in pairs if set(pair) <= set(levels)]
-        table = cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist()
-        if levels == _RIGHT_OR_WRONG:
-            recovery = _recovery([side.run.condition for side in sides], pairs, items.group[both], options.plan(metric))
-        lacks = (first.lacking | second.lacking)[both]
-        outside = [(set(pair) - set(levels), lack) for pair, lack in zip(pairs, lacks, strict=True)]
-        others = [names for names, lack in outside if names and not lack]
-        unknown = len(pairs) - len(inside) - len(others)
+    crossed = _crossed(items, sides, values, levels, options.plan(metric)) if levels else {}
     return Comparison(
         metric=metric.name,
         scorer=first.scorer,
@@ -379,10 +367,7 @@ def _compare(
         second=Side.of(sides[1].run),
         difference=difference,
         levels=levels,
-        table=table,
-        other_levels=len(others),
-        other_outcomes=tuple(sorted(set().union(*others))),
-        counted_wrong=unknown,
+        **{"table": None, "other_levels": 0, "other_outcomes": (), "counted_wrong": 0, "recovery": None, **crossed},
         only_first=int(np.sum(a & ~b)),
         only_second=int(np.sum(b & ~a)),
         policy=policy,
@@ -390,9 +375,35 @@ def _compare(
         if_excluded=excluded,
         declared=metric,
         level=options.level,
-        recovery=recovery,
         noise=repetition_noise(first, second, level=options.level) if repeated else None,
     )
+
+
+def _crossed(
+    items: ItemTable,
+    sides: Sequence[_ScoredRun],
+    values: Sequence[NDArray[np.float64]],
+    levels: tuple[str, ...],
+    plan: Resampling,
+) -> dict[str, Any]:
+    """The fields of a comparison that count pairs of levels."""
+    first, second = (side.scored for side in sides)
+    both = np.flatnonzero(~np.isnan(values[0]) & ~np.isnan(values[1]))
+    pairs = list(zip(*(side.levels(own, both) for side, own in zip(sides, values, strict=True)), strict=True))
+    inside = [pair for pair in pairs if set(pair) <= set(levels)]
+    recovery = None
+    if levels == _RIGHT_OR_WRONG:
+        recovery = _recovery([side.run.condition for side in sides], pairs, items.group[both], plan)
+    lacks = (first.lacking | second.lacking)[both]
+    outside = [(set(pair) - set(levels), lack) for pair, lack in zip(pairs, lacks, strict=True)]
+    others = [names for names, lack in outside if names and not lack]
+    return {
+        "table": cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist(),
+        "other_levels": len(others),
+        "other_outcomes": tuple(sorted(set().union(*others))),
+        "counted_wrong": len(pairs) - len(inside) - len(others),
+        "recovery": recovery,
+    }
 
 
 def _with_margin(

@@ -178,16 +178,20 @@ def _refuse_labels(
         raise InputError(where, f"labels of {scored.benchmark}", found=found, expected=expected)
 
 
+def _now(
+    scored: JudgedAnswers, sample: LabelSample, anchor: Mapping[tuple[str, str, str], float]
+) -> dict[tuple[str, str, str], float]:
+    """The judge's present scores of the anchor set, under the names that the set has."""
+    general = {name for _, _, name in scored.scores}
+    known = scored.scores if {name for _, _, name in anchor} <= general else scored.given.scores(sample.judge)
+    return {key: known[key] for key in anchor if key in known}
+
+
 def _drift(scored: JudgedAnswers, sample: LabelSample) -> list[str]:
     """A note where the judge's scores of the anchor set differ from those of the sample by chance. Raises `InputError` where
     they differ by more than chance, and where some are missing."""
-    general = {key[2] for key in scored.scores}
     anchor = {(item, system, name): value for item, system, name, value in sample.anchor}
-    if not {key[2] for key in anchor} <= general:
-        raw = scored.given.scores(sample.judge)
-        now = {key: raw[key] for key in anchor if key in raw}
-    else:
-        now = {key: scored.scores[key] for key in anchor if key in scored.scores}
+    now = _now(scored, sample, anchor)
     where = scored.store.shown
     if gone := sorted(anchor.keys() - now.keys()):
         found = f"none for {count_of(len(gone), 'answer')} of {len(anchor)}, the first {', '.join(gone[0])}"
