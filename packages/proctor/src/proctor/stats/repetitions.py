@@ -138,7 +138,7 @@ def variance_shares(scores: Floats, groups: clusters.Groups, plan: Resampling = 
 
     With equal numbers of repetitions the likelihood separates: the part of repetitions is the mean square within items,
     and the rest is a one-way model of the items' means, whose ratio is found in one dimension, also for groups of unequal
-    size; where the part of items would be negative it is 0 and the others are fitted anew. Equal to statsmodels'
+    size; where the part of items would be negative it is 0 and the others are fitted again. Equal to statsmodels'
     `MixedLM` to three digits.
 
     Intervals are percentiles over resampled groups of the estimators of the analysis of variance (Searle, Casella and
@@ -220,10 +220,12 @@ def _one_way(size: Floats, total: Floats, square: Floats) -> tuple[float, float]
 
     if number < 2 or n <= number:
         return 0.0, inside / max(n - 1, 1)
-    from scipy.optimize import minimize_scalar
-
-    found = minimize_scalar(lambda t: parts(np.exp(t))[1], bounds=(-18, 12), method="bounded", options={"xatol": 1e-10})
-    ratio = float(np.exp(found.x))
+    low, high = -18.0, 12.0
+    while high - low > 1e-8:  # a grid, finer and finer: importing an optimiser takes longer than all the rest
+        logs = np.linspace(low, high, 33)
+        best = int(np.argmin([parts(np.exp(one))[1] for one in logs]))
+        low, high = logs[max(best - 1, 0)], logs[min(best + 1, 32)]
+    ratio = float(np.exp((low + high) / 2))
     if parts(0.0)[1] <= parts(ratio)[1]:
         ratio = 0.0
     variance = parts(ratio)[0]
