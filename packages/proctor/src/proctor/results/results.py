@@ -19,10 +19,12 @@ from proctor.results.run_scores import (
     RunScores,
     both_ends,
     corpus_names,
-    each_run_scores,
+    load_run_scores,
     load_run_sums,
     policies,
     policy_of,
+    read_ahead,
+    repeated_answers,
 )
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
@@ -162,17 +164,22 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
     alike: list[Consistency] = []
-    for run, parts in each_run_scores(store, runs, items, card, unscored=True):
+
+    def read(run: Run) -> tuple[list[RunScores], NDArray[np.int64] | None]:
+        parts = load_run_scores(store, run, items, card, unscored=True)
+        return parts, repeated_answers(store, run, items, parts)
+
+    for run, (parts, answers) in read_ahead(runs, read):
         known.update(run_scores.metric.name for run_scores in parts)
         many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
         over |= {run_sums.metric.name: run_sums.metric for run_sums in many}
         shown = [
             run_scores for run_scores in parts if not options.metrics or run_scores.metric.name in options.metrics
         ] + many
-        if any(one.repeated for one in shown):
+        if answers is not None:
             from proctor.results.consistency import consistency
 
-            alike += consistency(store, run, shown, items, options)
+            alike += consistency(run, shown, answers, items, options)
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in shown
@@ -302,7 +309,7 @@ class PartResults:
             "unresolved": part.unresolved,
             "decided": self.decided,
             "unscored": part.waiting,
-            "missing": ~outcomes.asked & ~outcomes.unsupported,
+            "missing": part.not_asked | (~outcomes.asked & ~outcomes.unsupported),
             "unsupported": part.unsupported,
         }
         return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}

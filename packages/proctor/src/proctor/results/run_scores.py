@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,16 @@ from pydantic import JsonValue
 from proctor import stats
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
-from proctor.results.arrays import STATUS_CODES, Ints, ItemTable, Outcomes, Series, load_outcomes, load_repetitions
+from proctor.results.arrays import (
+    STATUS_CODES,
+    Ints,
+    ItemTable,
+    Outcomes,
+    Series,
+    load_outcomes,
+    load_repeated_values,
+    load_repetitions,
+)
 from proctor.results.facets import FacetSlices
 from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
 
@@ -40,7 +49,9 @@ FAILED_POLICIES: dict[FailedPolicy, str] = {
 }
 
 _AHEAD = 2  # runs read in advance
+NO_REPETITION, NO_ANSWER = -1, -2
 
+T = TypeVar("T")
 Mask = NDArray[np.bool_]
 
 Reader = Callable[[Mapping[str, float]], dict[str, int]]
@@ -76,8 +87,8 @@ class RunScores:
     unsupported: Mask
     outcomes: Outcomes
     repeated: tuple[RunScores, ...] = field(default=(), kw_only=True)
-    """Each repetition, if there are several: then `scores` are means over those that have one, and an item is in a mask if
-    any of its repetitions is (a later one that was not asked is not missing: it is not there)."""
+    """Each repetition that was asked for, if there are several: then `scores` are means over those that have one, and an
+    item is in a mask if any of its repetitions is."""
 
     @property
     def lacking(self) -> Mask:
@@ -210,11 +221,9 @@ def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcome
 def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
     """The scores of a run over its repetitions (`parts`, the first one first): of each item the mean. What was asked
     once stays as it is."""
-    first = parts[0]
+    first, every = parts[0], tuple(parts)
     if len(parts) == 1:
         return first
-    later = [replace(one, not_asked=np.zeros_like(one.not_asked)) for one in parts[1:]]
-    every = (first, *later)
 
     def anywhere(name: str) -> Mask:
         found: Mask = np.logical_or.reduce([getattr(one, name) for one in every])
@@ -226,6 +235,7 @@ def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
         first,
         scores=_mean_of([np.where(one.scorable, one.scores, np.nan) for one in every]),
         failed=anywhere("failed"),
+        not_asked=anywhere("not_asked"),
         unresolved=anywhere("unresolved"),
         waiting=anywhere("waiting"),
         outcomes=replace(first.outcomes, status=status),
@@ -274,19 +284,21 @@ def load_run_scores(
     the first metric that applies to it, so that they are not overlooked.
     """
     repetitions = load_repetitions(store, run, items)
-    outcomes, series = repetitions[0].outcomes, repetitions[0].series
+    outcomes = repetitions[0].outcomes
+    kinds = dict.fromkeys((one.metric, one.scorer) for each in repetitions for one in each.series)
     unresolved = [_unresolved(one.series) for one in repetitions]
     nothing = np.zeros(len(items), dtype=np.bool_)
     found = []
-    for one in series:
-        metric = card.metric(one.metric)
-        if metric in card.metrics and np.any(one.scored):
-            ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
-            refuse_out_of_range(store, card.name, metric, one.scorer, *ends)
-        scorable, none = items.scorable(metric, one.scorer), Series(one.metric, one.scorer, np.full(len(items), np.nan))
+    for name, scorer in kinds:
+        metric, none = card.metric(name), Series(name, scorer, np.full(len(items), np.nan))
+        scorable, each_series = items.scorable(metric, scorer), [_of(each.series, none) for each in repetitions]
+        for one in each_series if metric in card.metrics else ():
+            if np.any(one.scored):
+                ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
+                refuse_out_of_range(store, card.name, metric, scorer, *ends)
         parts = [
-            run_scores(metric, _of(each.series, one, none), scorable, each.outcomes, open_ones.get(one.scorer, nothing))
-            for each, open_ones in zip(repetitions, unresolved, strict=True)
+            run_scores(metric, one, scorable, each.outcomes, open_ones.get(scorer, nothing))
+            for one, each, open_ones in zip(each_series, repetitions, unresolved, strict=True)
         ]
         found.append(over_repetitions(parts))
     for metric in card.metrics if unscored else ():
@@ -299,24 +311,43 @@ def load_run_scores(
     return found
 
 
-def _of(series: Sequence[Series], one: Series, none: Series) -> Series:
-    """The series of the same metric and scorer, else `none`."""
-    same = (found for found in series if (found.metric, found.scorer) == (one.metric, one.scorer))
+def _of(series: Sequence[Series], none: Series) -> Series:
+    """The series of the same metric and scorer as `none`, else `none`."""
+    same = (found for found in series if (found.metric, found.scorer) == (none.metric, none.scorer))
     return next(same, none)
+
+
+def repeated_answers(store: Store, run: Run, items: ItemTable, parts: Sequence[RunScores]) -> Ints | None:
+    """The code of each answer of a run (items × repetitions), from its scores (`parts`): equal codes are equal values;
+    `NO_ANSWER` for what is no readable answer, `NO_REPETITION` where none was asked, or asking failed. None for a run
+    without repetitions."""
+    repeated = next((part.repeated for part in parts if part.repeated), ())
+    if not repeated:
+        return None
+    codes = np.full((len(items), len(repeated)), NO_REPETITION, dtype=np.int64)
+    for number, one in enumerate(repeated):
+        codes[one.outcomes.answered, number] = NO_ANSWER
+    for code, (_, rows, numbers) in enumerate(load_repeated_values(store, run, items)):
+        codes[rows, numbers] = code
+    return codes
 
 
 def each_run_scores(
     store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
 ) -> Iterator[tuple[Run, list[RunScores]]]:
-    """Each run with its `load_run_scores`. Threads read the next runs in advance."""
-    read = partial(load_run_scores, store, items=items, card=card, unscored=unscored)
+    """Each run with its `load_run_scores`."""
+    yield from read_ahead(runs, partial(load_run_scores, store, items=items, card=card, unscored=unscored))
+
+
+def read_ahead(runs: Sequence[Run], read: Callable[[Run], T]) -> Iterator[tuple[Run, T]]:
+    """Each run with what `read` gives for it. Threads read the next runs in advance."""
     with ThreadPoolExecutor(_AHEAD) as readers:
         reading = deque(readers.submit(read, run) for run in runs[:_AHEAD])
         for run, following in zip_longest(runs, runs[_AHEAD:]):
-            parts = reading.popleft().result()
+            found = reading.popleft().result()
             if following is not None:
                 reading.append(readers.submit(read, following))
-            yield run, parts
+            yield run, found
 
 
 def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:
@@ -332,8 +363,10 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     of the runs, only answers that code can compare are scorable.
     """
     repetitions = {run.id: load_repetitions(store, run, items) for run in runs}
-    series = {run: found[0].series for run, found in repetitions.items()}
-    of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
+    of_run = {
+        run: {one.scorer: one for each in reversed(found) for one in each.series if one.metric == ACCURACY.name}
+        for run, found in repetitions.items()
+    }
     scores: Counter[str] = Counter()
     for by_scorer in of_run.values():
         scores.update({name: int(one.scored.sum()) for name, one in by_scorer.items() if name != CODE})
@@ -344,13 +377,10 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     found = {}
     for run in runs:
         own = of_run[run.id].get(judge) or of_run[run.id].get(CODE, none)
+        empty = replace(own, values=none.values)
         parts = [
             run_scores(
-                metric,
-                _of(each.series, own, none),
-                scorable,
-                each.outcomes,
-                _unresolved(each.series).get(judge, nothing),
+                metric, _of(each.series, empty), scorable, each.outcomes, _unresolved(each.series).get(judge, nothing)
             )
             for each in repetitions[run.id]
         ]
