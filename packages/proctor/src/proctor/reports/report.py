@@ -25,6 +25,7 @@ from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.packing import BrowserData
 from proctor.reports.ranking import ranking_section
 from proctor.reports.renderers import render_page
+from proctor.reports.repetitions import repetitions_section
 from proctor.reports.report_numbers import AuditSource, Source
 from proctor.reports.subgroups import facets_section, orders_section
 from proctor.reports.summary import audit_story, story_of
@@ -98,6 +99,7 @@ def _write(
         headline_section(source),
         published_section(source),
         ranking_section(source),
+        repetitions_section(source),
         facets_section(source),
         orders_section(source),
         analysis_section(source),

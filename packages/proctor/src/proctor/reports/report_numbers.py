@@ -41,6 +41,7 @@ from proctor.results import (
     Options,
     OrderedRun,
     Result,
+    Results,
     analyse,
     chosen_baselines,
     compare_runs,
@@ -128,9 +129,14 @@ class Source:
         return self._store.items(self.benchmark)
 
     @cached_property
-    def overall(self) -> list[Result]:
+    def results(self) -> Results:
         """All results, not split by facets."""
-        return results(self._store, self.benchmark, replace(self.options, by=())).rows
+        return results(self._store, self.benchmark, replace(self.options, by=()))
+
+    @property
+    def overall(self) -> list[Result]:
+        """The rows of all results, not split by facets."""
+        return self.results.rows
 
     @cached_property
     def served(self) -> tuple[str, ...]:
