@@ -30,7 +30,9 @@ print(json.dumps(found))
 
 def test_single_groups_give_what_ppi_python_gives_on_fuzzed_samples(tmp_path: Path) -> None:
     """Sixty samples of many sizes, scales and correlations, with its weight within 0 to 1, where it cuts it."""
-    rng, given, ours = np.random.default_rng(4), [], []
+    rng = np.random.default_rng(4)
+    given: list[list[list[float]]] = []
+    ours: list[list[float]] = []
     while len(ours) < 60:
         labelled, others = int(rng.integers(8, 60)), int(rng.integers(10, 200))
         n = labelled + others

@@ -7,7 +7,7 @@ from functools import partial
 
 from proctor.core import ACCURACY, Table, count_of, points, value
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
-from proctor.reports.consistency import consistency_notes, consistency_tables
+from proctor.reports.consistency import consistency_notes, consistency_tables, judgement_tables
 from proctor.reports.figures import ChartSeries, Dot, Panel, value_axis
 from proctor.reports.report_numbers import Key, Source
 from proctor.reports.subgroups import rows_figure
@@ -19,8 +19,30 @@ def repetitions_section(source: Source) -> Section | None:
     """How alike the answers of a run's repetitions are, how often all, any and most of them are right, and whether leads
     are larger than the noise between repetitions. None where nothing was answered twice."""
     found = source.results
-    if not found.consistency:
+    if not found.consistency and not found.judged:
         return None
+    blocks = [*_answers(source), *judgement_tables(found)]
+    lead = (
+        "Each item was answered several times. Dots are shares of items, lines their intervals over groups. What is right "
+        "in all repetitions can be relied on; what is right in any is within reach."
+    )
+    most = max((one.repetitions for one in found.consistency), default=0)
+    judgements = max((one.judgements for one in found.judged), default=0)
+    return Section(
+        key="repetitions",
+        title="Repetitions",
+        lead=lead if found.consistency else "A judge was asked several times for each answer; the score is the mean.",
+        blocks=blocks,
+        finding=_finding(found.consistency),
+        count=count_of(most, "repetition") if most else count_of(judgements, "judgement"),
+    )
+
+
+def _answers(source: Source) -> list[Block | str]:
+    """The figures of systems that answered several times."""
+    found = source.results
+    if not found.consistency:
+        return []
     keys = list(dict.fromkeys(Key(one.metric, one.scorer) for one in found.consistency))
     tables = dict(zip(keys, consistency_tables(found), strict=True))
     shown = [key for key in source.leading if key in tables] or keys[:1]
@@ -35,16 +57,7 @@ def repetitions_section(source: Source) -> Section | None:
     noise = [line for line in (_noise(source, one) for one in source.crossed) if line]
     if noise:
         blocks.append(Prose("Differences beside the noise between repetitions, on these very items:", tuple(noise)))
-    most = max(one.repetitions for one in found.consistency)
-    return Section(
-        key="repetitions",
-        title="Repetitions",
-        lead="Each item was answered several times. Dots are shares of items, lines their intervals over groups. What is right "
-        "in all repetitions can be relied on; what is right in any is within reach.",
-        blocks=blocks,
-        finding=_finding(found.consistency),
-        count=count_of(most, "repetition"),
-    )
+    return blocks
 
 
 def _figure(source: Source, key: Key, own: Sequence[Consistency], anchor: str, numbers: Table) -> Figure:

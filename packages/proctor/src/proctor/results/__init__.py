@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
+    from proctor.results.judge_consistency import JudgeConsistency
     from proctor.results.judgements import (
         GivenAnswer,
         ItemHistory,
@@ -132,6 +133,7 @@ __all__ = [
     "ItemHistory",
     "ItemTable",
     "JudgeAgreement",
+    "JudgeConsistency",
     "LabelSample",
     "Lacking",
     "Leaderboard",

@@ -426,6 +426,13 @@ def _later_series(store: Store, run: Run, items: ItemTable, repetitions: int) ->
     return later
 
 
+def judged_repeatedly(store: Store) -> set[int]:
+    """The numbers of the runs with answers that a judge was asked about several times."""
+    table = schema.judge_scores
+    with store.reading() as connection:
+        return set(connection.scalars(select(table.c.run).distinct()))
+
+
 def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
     """The labels of one run's scores by the item's place in the table."""
     table = schema.scores

@@ -11,21 +11,20 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.results.arrays import ItemTable, load_items, load_labels
+from proctor.results.arrays import ItemTable, judged_repeatedly, load_items, load_labels
 from proctor.results.costs import RunCost, run_costs
 from proctor.results.facets import FacetSlices, facet_cells, facets_meant
 from proctor.results.run_scores import (
     BOTH,
     RunScores,
     both_ends,
-    corpus_names,
     load_run_scores,
-    load_run_sums,
     policies,
     policy_of,
     read_ahead,
     repeated_answers,
 )
+from proctor.results.run_sums import corpus_names, load_run_sums
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.metrics.text import Encoder
     from proctor.results.consistency import Consistency
+    from proctor.results.judge_consistency import JudgeConsistency
 
 Mask = NDArray[np.bool_]
 
@@ -131,17 +131,22 @@ class Results:
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
     """How the repetitions of each run agree, where items were answered several times (`results.consistency`)."""
+    judged: tuple[JudgeConsistency, ...] = ()
+    """How the judgements of each answer agree, where a judge was asked several times (`results.judge_consistency`)."""
     over_items: tuple[str, ...] = ()
     """The metrics over many items that are shown: they rest on the first repetition."""
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The rows as plain data; one over all items has its run's `consistency`, if there is one."""
-        known = {(one.system, one.condition, one.metric, one.scorer): one.to_json() for one in self.consistency}
-        rows = []
-        for row in self.rows:
-            own = known.get((row.system, row.condition, row.metric, row.scorer)) if not row.facets else None
-            rows.append(row.to_json() | ({} if own is None else {"consistency": own}))
-        return rows
+        """The rows as plain data; one over all items has its run's `consistency` and its judge's (`judgements`), if there
+        are."""
+        more: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+        for name, found in (("consistency", self.consistency), ("judgements", self.judged)):
+            for one in found:
+                more.setdefault((one.system, one.condition, one.metric, one.scorer), {})[name] = one.to_json()
+        return [
+            row.to_json() | ({} if row.facets else more.get((row.system, row.condition, row.metric, row.scorer), {}))
+            for row in self.rows
+        ]
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -163,7 +168,9 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     over: dict[str, Metric] = {}
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    twice = judged_repeatedly(store)
     alike: list[Consistency] = []
+    judged: list[JudgeConsistency] = []
 
     def read(run: Run) -> tuple[list[RunScores], NDArray[np.int64] | None]:
         parts = load_run_scores(store, run, items, card, unscored=True)
@@ -176,10 +183,8 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         shown = [
             run_scores for run_scores in parts if not options.metrics or run_scores.metric.name in options.metrics
         ] + many
-        if answers is not None:
-            from proctor.results.consistency import consistency
-
-            alike += consistency(run, shown, answers, items, options)
+        alike += _alike(run, shown, answers, items, options)
+        judged += _judged(store, run, shown, items, options) if run.id in twice else []
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in shown
@@ -203,8 +208,27 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         served_notes(runs),
         run_costs(store, runs, items),
         tuple(alike),
+        tuple(judged),
         tuple(over) if alike else (),
     )
+
+
+def _alike(
+    run: Run, shown: Sequence[RunScores], answers: NDArray[np.int64] | None, items: ItemTable, options: Options
+) -> list[Consistency]:
+    if answers is None:
+        return []
+    from proctor.results.consistency import consistency
+
+    return consistency(run, shown, answers, items, options)
+
+
+def _judged(
+    store: Store, run: Run, shown: Sequence[RunScores], items: ItemTable, options: Options
+) -> list[JudgeConsistency]:
+    from proctor.results.judge_consistency import judge_consistency
+
+    return judge_consistency(store, run, items, [one.metric for one in shown], options)
 
 
 def check_metrics(
