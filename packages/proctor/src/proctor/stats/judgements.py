@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import generator
 from proctor.stats import clusters
 from proctor.stats.bootstrap import Estimate, Resampling
+from proctor.stats.variance_intervals import FEWEST_GROUPS, jackknife_ends
 
 Floats = NDArray[np.float64]
 
-_FEWEST = 6  # groups for an interval of a share
-_MOST_DRAWS = 1000
 PARTS = ("answer", "judge", "judge_by_answer", "judgement")
 
 
@@ -50,8 +48,8 @@ def judge_variance(scores: Floats, groups: clusters.Groups, plan: Resampling = R
     (Brennan 2001, Generalizability Theory, section 3.2). Answers that lack a judgement are left out. None with fewer than
     two judgements or three whole answers.
 
-    Intervals are percentiles over resampled groups of answers, shifted to the estimate; the judges are those that there
-    are, so the share of judges says nothing of other judges.
+    Intervals are those of `jackknife_ends`, over groups of answers; the judges are those that there are, so the share of
+    judges says nothing of other judges.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(0, 2, (400, 1, 1)) + np.array([0.0, 1.0])[:, None] + rng.normal(0, 1, (400, 2, 3))
@@ -146,22 +144,10 @@ def _shares(sums: _Sums, parts: Floats, plan: Resampling) -> dict[str, Estimate]
     if parts.sum() <= 0:
         return {PARTS[at]: Estimate(None, None, None, n, number) for at in chosen}
     shares = parts / parts.sum()
-    if number < _FEWEST:
+    if number < FEWEST_GROUPS:
         return {PARTS[at]: Estimate(float(shares[at]), None, None, n, number) for at in chosen}
-    rng = generator(plan.seed, "judge variance")
-    draws = min(plan.draws, _MOST_DRAWS)
-    weights = rng.multinomial(number, np.full(number, 1 / number), size=draws).astype(np.float64)
-    drawn = _parts(sums, weights)
-    total = drawn.sum(axis=1, keepdims=True)
-    moved = np.divide(drawn, total, out=np.full(drawn.shape, np.nan), where=total > 0) - shares
-    low, high = np.nanquantile(moved, [(1 - plan.level) / 2, (1 + plan.level) / 2], axis=0)
-    return {
-        PARTS[at]: Estimate(
-            float(shares[at]),
-            float(max(0.0, shares[at] + min(low[at], 0))),
-            float(min(1.0, shares[at] + max(high[at], 0))),
-            n,
-            number,
-        )
-        for at in chosen
-    }
+    fewer = _parts(sums, 1 - np.eye(number))
+    total = fewer.sum(axis=1, keepdims=True)
+    without = np.divide(fewer, total, out=np.zeros(fewer.shape), where=total > 0)
+    low, high = jackknife_ends(shares, without, plan.level)
+    return {PARTS[at]: Estimate(float(shares[at]), float(low[at]), float(high[at]), n, number) for at in chosen}
