@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ def planted(file: Path, differences: Collection[str], *, groups: int = GROUPS) -
     each third video has failed in both runs: the difference is how it counts."""
     benchmark, store = questions(groups), Store(file)
     store.add_benchmark(benchmark)
+    store.declare_metrics("organs", (replace(ACCURACY, formats=("free_text",)),))  # as a judge does
     changed: dict[str, Any] = {}
     changed |= {"model_settings": {"temperature": 1.0}} if "sampling" in differences else {}
     changed |= {"prompt_sha256": "b" * 64} if "prompt" in differences else {}
@@ -101,12 +103,12 @@ def _answer(item: Item, number: int, own: set[str], *, failed: bool) -> Answer:
     }
     if item.answer.kind == "free_text":
         return Answer(item_id=item.id, text="cut", parsed="cut", extra=extra)
-    if "options" in own:
+    if "options" in own and number % 3:
         extra["options_shown"] = [*reversed(item.options)]
     right = number % 5 != 0
     for position, name in enumerate(("frames", "options", "prompt", "sampling")):
         if name in own and number % 7 == position:
-            right = not right
+            right = False
     key = str(item.reference.answer)
     said = key if right else "ABCD"[("ABCD".index(key) + 1) % 4]
     parsed = said

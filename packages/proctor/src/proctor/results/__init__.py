@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from proctor.results.corrected import CorrectedResults, CorrectedScore, cannot_say, corrected_results
     from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
     from proctor.results.critical import CriticalErrors, critical_errors
+    from proctor.results.explained_run import ExplainedItems, ExplainedRun, log_to_explain, run_to_explain
+    from proctor.results.explanation import ExplainedScore, Explanation, GapPart, explain_gap
     from proctor.results.export import COLUMNS as EXPORT_COLUMNS
     from proctor.results.export import (
         ExportFormat,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         scored_answers,
         write_rows,
     )
+    from proctor.results.gap_game import GapGame
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judgements import (
@@ -102,6 +105,7 @@ if TYPE_CHECKING:
         items_to_audit,
         results,
     )
+    from proctor.results.run_differences import RunDifference
     from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
 else:
     export_lazily(__name__)
@@ -125,9 +129,15 @@ __all__ = [
     "CorrectedResults",
     "CorrectedScore",
     "CriticalErrors",
+    "ExplainedItems",
+    "ExplainedRun",
+    "ExplainedScore",
+    "Explanation",
     "ExportFormat",
     "FacetInteraction",
     "FigureProgram",
+    "GapGame",
+    "GapPart",
     "GivenAnswer",
     "ItemHistory",
     "ItemTable",
@@ -150,6 +160,7 @@ __all__ = [
     "Result",
     "Results",
     "RunCost",
+    "RunDifference",
     "SampledStratum",
     "ScoreWriter",
     "ScoredAnswer",
@@ -173,6 +184,7 @@ __all__ = [
     "critical_errors",
     "derive_guessable",
     "draw_sample",
+    "explain_gap",
     "export",
     "export_rows",
     "flagged_judgements",
@@ -192,6 +204,7 @@ __all__ = [
     "load_items",
     "load_orders",
     "load_scores",
+    "log_to_explain",
     "newest_run",
     "no_ratings",
     "official_summaries",
@@ -210,6 +223,7 @@ __all__ = [
     "results",
     "rule_rows",
     "run_costs",
+    "run_to_explain",
     "sampled_runs",
     "scored_answers",
     "scored_cases",

@@ -38,9 +38,9 @@ _MEDIA = {
     "quality": "JPEG quality",
     "overlay": "elapsed time on frames",
     "video_as": "video sent as",
+    "max_pixels": "most pixels of a frame",
+    "min_pixels": "fewest pixels of a frame",
 }
-_SAME_SETTING = {"max_new_tokens": "max_tokens", "max_gen_toks": "max_tokens", "stop_seqs": "stop", "until": "stop"}
-"""The names of model settings in other programs, and in Proctor."""
 _ASKED_HERE = {"model", "base_url", "servers", "model_settings", "prompt", "prompt_sha256", "sampling"}
 _NOT_LISTED = {"media", "system", "notes", "served", "servers", "recorded", "sha256", "format", "model", "sampling",
                "shown", "oracle", "unsupported", "created", "task"}  # fmt: skip
@@ -103,7 +103,7 @@ def _scoring(game: GapGame) -> Iterator[RunDifference]:
 def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifference]:
     """Differences of the settings that both sides, or one of them, state."""
     one, other = (_Stated.of(side.settings) for side in (first, second))
-    if one.model != other.model:
+    if not _same_model(one.model, other.model):
         yield RunDifference(MODEL, "model", one.model or UNRECORDED, other.model or UNRECORDED)
     if first.condition != second.condition:
         yield RunDifference(CONDITION, "condition", first.condition or UNRECORDED, second.condition or UNRECORDED)
@@ -117,11 +117,21 @@ def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifferen
         yield from _pairs(kind, mine, theirs, named)
 
 
+def _same_model(first: str, second: str) -> bool:
+    """Whether two names may be of one model: with and without a provider's before it ("openai:m", "openai/m", "m").
+
+    >>> _same_model("openai:gpt-5.2", "openai/gpt-5.2"), _same_model("m", "vllm/m"), _same_model("m", "n")
+    (True, True, False)
+    """
+    one, other = (name.replace(":", "/") for name in (first, second))
+    return one == other or (bool(one and other) and (one.endswith(f"/{other}") or other.endswith(f"/{one}")))
+
+
 _Kind = tuple[str, Mapping[str, Any] | None, Mapping[str, Any] | None, Mapping[str, str]]
 
 
 def _pairs(
-    kind: str, first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, named: Callable[[str], str | None]
+    kind: str, first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, named: Mapping[str, str]
 ) -> Iterator[RunDifference]:
     """The entries that differ. A side that states nothing of the kind (None) has it unrecorded."""
     for name in dict.fromkeys([*(first or {}), *(second or {})]):
@@ -153,7 +163,7 @@ class _Stated:
                 str(settings.get("model", "")),
                 shown if isinstance(shown, dict) else None,
                 None,
-                _own_names(sampling) if isinstance(sampling, dict) else None,
+                sampling if isinstance(sampling, dict) else None,
                 None if "recorded" in settings else other,
             )
         media = settings.get("media")
@@ -163,18 +173,7 @@ class _Stated:
         prompt = {name: system[name] for name in ("prompt_sha256",) if name in system}
         given = system.get("model_settings")
         more = {name: one for name, one in system.items() if name not in _ASKED_HERE}
-        return cls(
-            str(system.get("model", "")),
-            media,
-            prompt,
-            _own_names(given if isinstance(given, dict) else {}),
-            other | more,
-        )
-
-
-def _own_names(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Model settings by the names that Proctor has for them."""
-    return {_SAME_SETTING.get(name, name): one for name, one in sampling.items() if one is not None}
+        return cls(str(system.get("model", "")), media, prompt, given if isinstance(given, dict) else {}, other | more)
 
 
 def _by_item(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) -> Iterator[RunDifference]:
