@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from proctor.reports import ExplanationTable
-from proctor.shell import ExplainOptions, explained_sides, filled
+from proctor.shell import ExplainOptions, explained_sides, filled, gap_runs, wait_for
 from proctor.stats import Resampling
 
 
@@ -19,6 +19,10 @@ def explain(first: str | Path, second: str | Path, **options: Unpack[ExplainOpti
     are swapped with what is stored: nobody is asked. Their parts are Shapley values with paired intervals over groups; what
     was asked (frames, prompt, settings of the model) is one part. All parts add up to the gap. Nothing is stored.
 
+    What was asked is told apart by runs of the first side's model with some settings of the second side. `data.runs` says what
+    they would ask; with `ask` they are asked and stored, and a later call goes on where it stopped. Once all are there, they
+    are used by every call.
+
     Raises `InputError` for a side that is neither a run nor a log, and for sides without a common item, and `UsageError`
     where a scorer has to be chosen. The command is `proctor explain`.
     """
@@ -26,5 +30,12 @@ def explain(first: str | Path, second: str | Path, **options: Unpack[ExplainOpti
 
     given = filled("explain", ExplainOptions, options)
     sides = explained_sides(first, second, given)
+    runs = gap_runs(sides, given)
+    told = wait_for(lambda: runs.ask(given["on_change"])) if given["ask"] else []
+    between = runs.between
+    steps = tuple(runs.plan.steps) if between else ()
     plan = Resampling(draws=given["draws"], seed=given["seed"])
-    return ExplanationTable(explain_gap(GapGame(sides.first, sides.second), plan), sides.notes)
+    found = explain_gap(
+        GapGame(sides.first, sides.second, steps, between), plan, runs=runs.priced(), fixed=runs.plan.fixed
+    )
+    return ExplanationTable(found, (*sides.notes, *told))

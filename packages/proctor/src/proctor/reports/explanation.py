@@ -17,18 +17,20 @@ from proctor.core import (
     columns,
     count_of,
     difference,
+    dollars,
     head,
     interval,
     percent,
     plain_table,
     points,
+    thousands,
     value,
 )
 from proctor.reports.blocks import Answer, Block, Figure, Prose, Section, Story
 from proctor.reports.figures import Dot, Panel, signed_axis
 from proctor.reports.frames import FrameLike, Record
 from proctor.reports.subgroups import rows_figure
-from proctor.results import ExplainedScore, Explanation, GapPart, RunDifference
+from proctor.results import ASKED_KINDS, ExplainedScore, Explanation, GapPart, RunDifference
 
 if TYPE_CHECKING:
     from proctor.reports.report import ReportSummary
@@ -75,10 +77,30 @@ class ExplanationTable(FrameLike):
         """The scores, the parts of the gap, the differences, and what can't be swapped."""
         found = [self.scores, self.parts]
         found += [self.differences] if self.data.differences else []
+        found += [self.runs] if self.data.runs else []
         if self.data.fixed:
-            rows = [(_LABELS[what], why) for what, why in self.data.fixed]
-            found.append(plain_table("Cannot be swapped with what is stored", ("Difference", "Why"), rows))
+            rows = [(_LABELS.get(what, what), why) for what, why in self.data.fixed]
+            found.append(plain_table("Cannot be swapped", ("Difference", "Why"), rows))
         return found
+
+    @property
+    def runs(self) -> Table:
+        """The runs that tell apart what was asked, and what is left to ask."""
+        heads = ("Run", "Condition", ">There", ">To ask", ">Pictures", ">Input tokens", ">Input", "Unknown since")
+        rows = [
+            (
+                *(one.name, one.condition),
+                *(one.there, one.left),
+                DASH if one.pictures is None else thousands(one.pictures),
+                DASH if one.tokens is None else thousands(one.tokens),
+                DASH if one.input_usd is None else dollars(one.input_usd),
+                one.why,
+            )
+            for one in self.data.runs
+        ]
+        left = sum(one.left for one in self.data.runs)
+        title = f"To tell apart what was asked (--ask): {count_of(left, 'answer')} left to ask"
+        return plain_table(title if left else "Runs between the two sides", heads, rows)
 
     @property
     def scores(self) -> Table:
@@ -156,6 +178,9 @@ class ExplanationTable(FrameLike):
         if not kinds:
             return ["Nothing that is recorded of what was asked differs: that part is chance, or not recorded."]
         named = ", ".join(_LABELS[kind].lower() for kind in kinds)
+        split = [_LABELS[part.player].lower() for part in self.data.parts if part.player in ASKED_KINDS]
+        if split:
+            return [f"What was asked differs in: {named}. Runs between the two sides tell apart: {', '.join(split)}."]
         return [f"What was asked differs in: {named}. Only further runs tell these apart."]
 
     def write(self, out: str | Path) -> ReportSummary:
@@ -171,10 +196,8 @@ class ExplanationTable(FrameLike):
             if one.lines:
                 blocks += [f"{_LABELS[one.kind]}: {one.what}", Prose("", one.lines)]
         sections.append(Section("differences", "What differs", "", blocks, opened=True))
-        sections += [
-            Section(f"fixed-{number}", "Cannot be swapped", "", [table], opened=True)
-            for number, table in enumerate(self.tables[3:])
-        ]
+        more = self.tables[3 if found.differences else 2 :]
+        sections += [Section("further", "Further runs", "", more, opened=True)] if more else []
         return write_sections(Path(out), self.story(), sections, title=self.title)
 
     def figure(self) -> Figure:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         write_rows,
     )
     from proctor.results.gap_game import GapGame
+    from proctor.results.gap_plan import RunBetween, SwapPlan, name_between, swap_plan
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judgements import (
@@ -105,12 +106,13 @@ if TYPE_CHECKING:
         items_to_audit,
         results,
     )
-    from proctor.results.run_differences import RunDifference
+    from proctor.results.run_differences import ASKED_KINDS, RunDifference, differences_of
     from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
 else:
     export_lazily(__name__)
 
 __all__ = [
+    "ASKED_KINDS",
     "BOTH",
     "EXPORT_COLUMNS",
     "FAILED_POLICIES",
@@ -159,6 +161,7 @@ __all__ = [
     "RepetitionNoise",
     "Result",
     "Results",
+    "RunBetween",
     "RunCost",
     "RunDifference",
     "SampledStratum",
@@ -166,6 +169,7 @@ __all__ = [
     "ScoredAnswer",
     "StoredItemAnalysis",
     "SumsFile",
+    "SwapPlan",
     "analyse",
     "analyse_items",
     "answer_keys",
@@ -183,6 +187,7 @@ __all__ = [
     "corrected_results",
     "critical_errors",
     "derive_guessable",
+    "differences_of",
     "draw_sample",
     "explain_gap",
     "export",
@@ -205,6 +210,7 @@ __all__ = [
     "load_orders",
     "load_scores",
     "log_to_explain",
+    "name_between",
     "newest_run",
     "no_ratings",
     "official_summaries",
@@ -230,6 +236,7 @@ __all__ = [
     "similarity_scores",
     "status_counts",
     "summary_title",
+    "swap_plan",
     "wins_of",
     "write_rows",
     "write_sample",

@@ -12,6 +12,7 @@ from proctor.core import InputError, Metric, count_of
 from proctor.results.arrays import ItemTable, Mask
 from proctor.results.explained_run import ExplainedRun, Floats
 from proctor.results.gap_game import ITEMS, JUDGE, MISSING, READER, GapGame
+from proctor.results.gap_plan import RunBetween
 from proctor.results.run_differences import RunDifference, differences_of
 from proctor.stats import Estimate, Resampling, mean_interval, ratio, shapley_values, sums_intervals
 
@@ -64,7 +65,7 @@ class GapPart:
 @dataclass(frozen=True)
 class Explanation:
     """The gap between two sides and its parts. `common` items (in `groups`) have an answer of both. `fixed` are
-    differences that can't be swapped with stored answers, each with the reason. `values` are the scores of all
+    differences that can't be swapped, each with the reason; `runs` would tell apart, or have told apart, what was asked. `values` are the scores of all
     combinations on the common items (see `GapGame.values`)."""
 
     benchmark: str
@@ -77,6 +78,7 @@ class Explanation:
     groups: int
     differences: tuple[RunDifference, ...]
     fixed: tuple[tuple[str, str], ...]
+    runs: tuple[RunBetween, ...]
     players: tuple[str, ...]
     values: tuple[float | None, ...]
     notes: tuple[str, ...]
@@ -99,6 +101,7 @@ class Explanation:
             "parts": [part.to_json() for part in self.parts],
             "differences": [one.to_json() for one in self.differences],
             "cannot_be_swapped": [{"difference": what, "why": why} for what, why in self.fixed],
+            "runs_between": [run.to_json() for run in self.runs],
             "combinations": {"players": list(self.players), "scores": list(self.values)},
             "notes": list(self.notes),
             "settings": {"draws": self.draws, "seed": self.seed, "level": self.level},
@@ -111,13 +114,20 @@ def _flat(score: ExplainedScore) -> dict[str, Any]:
     return found | {"score": figures["value"], "ci_low": figures["ci_low"], "ci_high": figures["ci_high"]}
 
 
-def explain_gap(game: GapGame, plan: Resampling = Resampling()) -> Explanation:
+def explain_gap(
+    game: GapGame,
+    plan: Resampling = Resampling(),
+    *,
+    runs: Sequence[RunBetween] = (),
+    fixed: Sequence[tuple[str, str]] = (),
+) -> Explanation:
     """Explain the gap between the two sides of a game: all that differs, and what each difference contributes.
 
     The score of a side is its mean over the items that it counts. The part of the items is what the items of one side
     alone add to that side's own score; the other parts are Shapley values of the scores of all combinations on the common
     items, so that they do not depend on an order. All parts add up to the gap. Intervals are bootstrap intervals over
-    groups of the items of either side, drawn together for all parts.
+    groups of the items of either side, drawn together for all parts. `runs` are those that split, or would split, what was
+    asked, and `fixed` what of it no run can swap, with the reason.
 
     Raises `InputError` if no item has an answer of both sides, or a figure is undefined on them (all answers missing and
     left out).
@@ -157,7 +167,8 @@ def explain_gap(game: GapGame, plan: Resampling = Resampling()) -> Explanation:
         n,
         n_groups,
         differences_of(game),
-        _fixed(game),
+        (*_fixed(game), *fixed),
+        tuple(runs),
         game.players,
         tuple(float(one) if np.isfinite(one) else None for one in values),
         _notes(game),

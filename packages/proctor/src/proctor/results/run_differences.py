@@ -45,6 +45,7 @@ _ASKED_HERE = {"model", "base_url", "servers", "model_settings", "prompt", "prom
 _NOT_LISTED = {"media", "system", "notes", "served", "servers", "recorded", "sha256", "format", "model", "sampling",
                "shown", "oracle", "unsupported", "created", "task"}  # fmt: skip
 _DIFF_LINES = 24
+_DIGITS = 8
 _SHOWN = 200
 _ABSENT = "none"
 
@@ -102,7 +103,7 @@ def _scoring(game: GapGame) -> Iterator[RunDifference]:
 
 def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifference]:
     """Differences of the settings that both sides, or one of them, state."""
-    one, other = (_Stated.of(side.settings) for side in (first, second))
+    one, other = (StatedSettings.of(side.settings) for side in (first, second))
     if not _same_model(one.model, other.model):
         yield RunDifference(MODEL, "model", one.model or UNRECORDED, other.model or UNRECORDED)
     if first.condition != second.condition:
@@ -139,11 +140,11 @@ def _pairs(
             UNRECORDED if side is None else _text(side[name]) if name in side else _ABSENT for side in (first, second)
         )
         if one != other:
-            yield RunDifference(kind, named.get(name, name), one, other)
+            yield RunDifference(kind, named.get(name, name), _short(name, one), _short(name, other))
 
 
 @dataclass(frozen=True)
-class _Stated:
+class StatedSettings:
     """What settings state of how a run was asked; None where they state nothing of the kind."""
 
     model: str
@@ -153,7 +154,7 @@ class _Stated:
     other: Mapping[str, Any] | None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> _Stated:
+    def of(cls, settings: Mapping[str, Any]) -> StatedSettings:
         """Of a run of Proctor, or of a log of another program (see `proctor.interchange`)."""
         system = settings.get("system")
         other = {name: one for name, one in settings.items() if name not in _NOT_LISTED}
@@ -269,6 +270,11 @@ def _diff(name: str, one: str, two: str) -> tuple[str, ...]:
     lines = [shorten(line, _SHOWN) for line in changed]
     more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
     return (*lines[:_DIFF_LINES], *more)
+
+
+def _short(name: str, text: str) -> str:
+    """A setting as it is listed: of a hash the first digits, of a text one line."""
+    return text[:_DIGITS] if name.endswith("sha256") and text not in (UNRECORDED, _ABSENT) else shorten(text, _SHOWN)
 
 
 def _text(value: Any) -> str:
