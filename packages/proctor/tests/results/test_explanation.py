@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from proctor.core import FailedPolicy, InputError, UsageError
+from proctor.results import Options, compare
 from proctor.results.arrays import load_items
-from proctor.results.explained_run import ExplainedItems, ExplainedRun, run_to_explain
+from proctor.results.explained_run import ExplainedItems, ExplainedRun, Scoring, run_to_explain
 from proctor.results.explanation import Explanation, explain_gap
 from proctor.results.gap_game import GapGame
 from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.support.explained_runs import JUDGES, PLANTED, planted
+from tests.support.simulation import assert_share, repetitions
 
 FEW = Resampling(draws=200)
 SWAPPED = {"items", "missing", "reader", "judge"}
@@ -77,7 +79,10 @@ def test_nothing_differs(tmp_path: Path) -> None:
     assert found.differences == ()
     assert found.gap.value == 0
     assert parts(found) == {"asked": 0.0}
-    assert (found.parts[0].share, found.parts[0].why) == (None, "no item's value depends on it")
+    (part,) = found.parts
+    assert (part.share, part.changed) == (None, 0)
+    assert part.estimate.ci_low is not None  # groups that are not here may differ, as `compare` says
+    assert (part.estimate.ci_low, part.estimate.ci_high) == (found.gap.ci_low, found.gap.ci_high)
 
 
 def test_parts_by_hand(tmp_path: Path) -> None:
@@ -143,7 +148,7 @@ def test_values_equal_those_of_all_orders(tmp_path: Path) -> None:
 
 
 def test_the_intervals_are_of_groups_and_drawn_by_a_seed(tmp_path: Path) -> None:
-    differences = ("reader", "sampling")
+    differences = ("missing", "reader", "sampling")
     store = planted(tmp_path / "s.db", differences)
     first, again = explained(store, differences), explained(store, differences)
     assert first == again
@@ -154,11 +159,20 @@ def test_the_intervals_are_of_groups_and_drawn_by_a_seed(tmp_path: Path) -> None
     assert [part.estimate for part in other.parts] != [part.estimate for part in first.parts]
 
 
-def test_two_groups_have_no_interval_and_say_why(tmp_path: Path) -> None:
-    found = explained(planted(tmp_path / "s.db", ("prompt",), groups=2), ("prompt",))
+def test_one_group_has_no_interval_and_says_why(tmp_path: Path) -> None:
+    found = explained(planted(tmp_path / "s.db", ("prompt",), groups=1), ("prompt",))
     assert {(part.player, part.estimate.ci_low, part.why) for part in found.parts} == {
-        ("asked", None, "an interval needs three groups")
+        ("asked", None, "too few groups")
     }
+
+
+def test_the_gap_has_the_interval_that_compare_gives(tmp_path: Path) -> None:
+    store = planted(tmp_path / "s.db", ("reader", "sampling"))
+    found = explained(store, ("reader", "sampling"))
+    options = Options(failed=FailedPolicy.WRONG, draws=200, systems=("first", "second"), conditions=("video",))
+    compared = next(one for one in compare(store, "organs", options).comparisons if one.scorer == JUDGES[0])
+    assert (found.gap.ci_low, found.gap.ci_high) == (compared.difference.ci_low, compared.difference.ci_high)
+    assert found.gap.value == pytest.approx(compared.difference.value, abs=1e-12)
 
 
 def test_a_judge_of_one_side_is_swapped_by_the_other_sides_answers(tmp_path: Path) -> None:
@@ -235,6 +249,44 @@ def test_random_sides_add_up_and_do_not_depend_on_the_order(tmp_path: Path, seed
     turned = explain_gap(GapGame(game.second, game.first), Resampling(draws=100))
     for name, value in parts(found).items():
         assert abs(parts(turned)[name] + value) < 1e-12
+
+
+def simulated(side: ExplainedRun, rng: np.random.Generator, *, second: bool, effect: np.ndarray) -> ExplainedRun:
+    """A side whose groups share effects: the second one fails more often where it is better, and its reader loses replies."""
+    count = side.own.scores.shape[1]
+    right = rng.random(count) < 1 / (1 + np.exp(-((0.2 if second else 0.8) + effect[0] + second * effect[1])))
+    failed = rng.random(count) < (0.04 + 0.15 * (effect[1] > 0) if second else 0.03)
+    lost = (rng.random(count) < 0.12 + 0.1 * (effect[0] > 0)) & side.by_code & second
+    lacking = failed.reshape(1, -1)
+    own, now = (np.where(lacking, np.nan, values.astype(float)) for values in (right & ~lost, right))
+    return replace(side, own=Scoring(own, lacking), reread=Scoring(now, lacking))
+
+
+@pytest.mark.simulation
+def test_intervals_of_parts_cover(tmp_path: Path) -> None:
+    """In 24 groups of four items: the true parts are those of 4,000 groups."""
+    few, many = (sides(planted(tmp_path / f"{n}.db", (), groups=n), ("missing",)) for n in (24, 4000))
+
+    def drawn(both: tuple[ExplainedRun, ExplainedRun], rng: np.random.Generator) -> GapGame:
+        groups = both[0].own.scores.shape[1] // 4
+        effect = (rng.normal(0, [[1.0], [0.7]], (2, groups))).repeat(4, axis=1)
+        first, second = both
+        return GapGame(
+            simulated(first, rng, second=False, effect=effect), simulated(second, rng, second=True, effect=effect)
+        )
+
+    true = parts(explain_gap(drawn(many, np.random.default_rng(99)), Resampling(draws=1)))
+    rng, times = np.random.default_rng(1), repetitions(400)
+    covered = dict.fromkeys(true, 0)
+    for _ in range(times):
+        for part in explain_gap(drawn(few, rng), Resampling(draws=400)).parts:
+            low, high = part.estimate.ci_low, part.estimate.ci_high
+            assert low is not None
+            assert high is not None
+            covered[part.player] += low <= true[part.player] <= high
+    assert set(covered) == {"missing", "reader", "asked"}
+    for count in covered.values():
+        assert_share(count, times, 0.92, 1.0)
 
 
 def test_the_explanation_is_plain_data(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ class ExplanationTable(FrameLike):
         found = self.data
         how = (
             f"Parts: Shapley values, so that they do not depend on an order; intervals {100 * found.level:g} %, paired, "
-            f"bootstrap over groups ({found.draws} draws, seed {found.seed})."
+            f"over groups ({found.draws} draws, seed {found.seed})."
         )
         return (how, *self._of_what_was_asked(), *found.notes, *self.read)
 

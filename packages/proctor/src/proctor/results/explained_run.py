@@ -221,7 +221,7 @@ def log_to_explain(
     """Another program's log of the benchmark's items as a side. Nothing is stored.
 
     Its own scores are those that the log states (named by `scorer`, if there are several; CODE takes Proctor's own
-    reading), else Proctor's. Raises `UsageError` for an unknown score, or several and none chosen, and `InputError` for a
+    reading), else Proctor's. An answer that the log does not score is in no figure; one that failed is missing. Raises `UsageError` for an unknown score, or several and none chosen, and `InputError` for a
     log without an answer that can be scored, or a score out of the metric's range.
     """
     items, metric, by_code = shared.listed, shared.metric, shared.by_code
@@ -235,8 +235,8 @@ def log_to_explain(
     stated = _stated(log, rows, count)
     chosen = _chosen(name, metric, [*sorted(stated), *([CODE] if by_code.any() else [])], scorer)
     if chosen != CODE:
-        asked = np.array([[one in by_item for one in rows] for by_item in answers], dtype=np.bool_)
-        own = Scoring(stated[chosen], asked & np.isnan(stated[chosen]))
+        failed = np.array([[_failed(by_item.get(one)) for one in rows] for by_item in answers], dtype=np.bool_)
+        own = Scoring(np.where(failed, np.nan, stated[chosen]), failed)
         _refuse_out_of_range(name, chosen, metric, own.scores)
         reread = Scoring.joined(by_code, reread, own)
     return ExplainedRun(
@@ -297,6 +297,10 @@ def _of_scores(scored: RunScores) -> Scoring:
     scores = np.stack([np.where(one.scorable, one.scores, np.nan) for one in parts])
     lacking = np.stack([one.lacking & one.outcomes.asked for one in parts])
     return Scoring(np.where(lacking, np.nan, scores), lacking)
+
+
+def _failed(answer: Answer | None) -> bool:
+    return answer is not None and answer.status is Status.FAILED
 
 
 def _stated(log: RecordedAnswers, rows: Mapping[str, int], count: int) -> dict[str, Floats]:

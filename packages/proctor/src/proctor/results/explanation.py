@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from proctor.core import InputError, Metric, count_of
-from proctor.results.arrays import ItemTable, Mask
+from proctor.results.arrays import Ints, ItemTable, Mask
 from proctor.results.explained_run import ExplainedRun, Floats
 from proctor.results.gap_game import ITEMS, JUDGE, MISSING, READER, GapGame
 from proctor.results.gap_plan import RunBetween
 from proctor.results.run_differences import RunDifference, differences_of
-from proctor.stats import Estimate, Resampling, mean_interval, ratio, shapley_values, sums_intervals
+from proctor.stats import Estimate, Resampling, mean_interval, paired_difference, ratio, shapley_values, sums_intervals
 
 NO_CHANGE = "no item's value depends on it"
 ALIKE = "it is the same in every group"
-FEW = "an interval needs three groups"
+FEW = "too few groups"
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,9 @@ def explain_gap(
 
     The score of a side is its mean over the items that it counts. The part of the items is what the items of one side
     alone add to that side's own score; the other parts are Shapley values of the scores of all combinations on the common
-    items, so that they do not depend on an order. All parts add up to the gap. Intervals are bootstrap intervals over
-    groups of the items of either side, drawn together for all parts. `runs` are those that split, or would split, what was
+    items, so that they do not depend on an order. All parts add up to the gap. Intervals are those of paired differences where
+    every figure counts the same items (then the gap has the interval that `compare` gives), else bootstrap intervals over groups
+    of the items of either side, drawn together for all parts. `runs` are those that split, or would split, what was
     asked, and `fixed` what of it no run can swap, with the reason.
 
     Raises `InputError` if no item has an answer of both sides, or a figure is undefined on them (all answers missing and
@@ -142,9 +143,7 @@ def explain_gap(
     columns = _Columns.of(game, mine)
     rows = np.flatnonzero(columns.used)
     rows = np.repeat(rows, items.units(metric, rows))
-    table, groups = columns.table[rows], items.group[rows]
-    width = metric.high - metric.low
-    estimates = sums_intervals(table, groups, columns.statistics, plan=plan.within(-width, width))
+    estimates = _estimates(columns, rows, items.group[rows], game, plan)
     if any(one.value is None for one in estimates):
         raise InputError(
             f"{first.name} and {second.name}", found="all answers to common items missing", expected="--failed wrong"
@@ -156,7 +155,7 @@ def explain_gap(
     found = [
         _part(name, one, gap, changed[name], n_groups) for name, one in zip((ITEMS, *game.players), parts, strict=True)
     ]
-    values = ratio(columns.totals(table), columns.counts(table))[0]
+    values = columns.scores(columns.table[rows].sum(axis=0, keepdims=True))[0]
     return Explanation(
         first.shared.card.name,
         metric,
@@ -196,30 +195,51 @@ class _Columns:
         return cls(np.concatenate([part.astype(np.float64) for part in parts]).T, count)
 
     @property
+    def paired(self) -> bool:
+        """Whether all figures count the same items: then each is a mean of differences by item."""
+        counts = self._counts
+        return bool(np.all(counts == counts[:, :1]))
+
+    @property
+    def _counts(self) -> Floats:
+        count = self.combinations
+        return np.concatenate([self.table[:, count : 2 * count], self.table[:, -2:]], axis=1)
+
+    @property
     def used(self) -> Mask:
         """The items in any figure."""
-        counts = np.concatenate([self.table[:, self.combinations : 2 * self.combinations], self.table[:, -2:]], axis=1)
-        found: Mask = np.any(counts != 0, axis=1)
+        found: Mask = np.any(self._counts != 0, axis=1)
         return found
 
-    def totals(self, table: Floats) -> Floats:
-        """The sums of the combinations over items."""
-        return np.asarray(table[:, : self.combinations].sum(axis=0, keepdims=True), dtype=np.float64)
-
-    def counts(self, table: Floats) -> Floats:
-        """Their numbers of items."""
-        return np.asarray(
-            table[:, self.combinations : 2 * self.combinations].sum(axis=0, keepdims=True), dtype=np.float64
-        )
+    def scores(self, sums: Floats) -> Floats:
+        """The score of each combination, for each row of sums."""
+        return ratio(sums[:, : self.combinations], sums[:, self.combinations : 2 * self.combinations])
 
     def statistics(self, sums: Floats) -> Floats:
         """The gap, the part of the items and those of the players, for each row of sums."""
-        count = self.combinations
-        scores = ratio(sums[:, :count], sums[:, count : 2 * count])
+        count, scores = self.combinations, self.scores(sums)
         own = ratio(sums[:, 2 * count : 2 * count + 2], sums[:, 2 * count + 2 :])
         by_items = (own[:, 0] - scores[:, -1]) - (own[:, 1] - scores[:, 0])
         found: Floats = np.column_stack([own[:, 0] - own[:, 1], by_items, shapley_values(scores)])
         return found
+
+
+def _estimates(columns: _Columns, rows: Ints, groups: Ints, game: GapGame, plan: Resampling) -> list[Estimate]:
+    """The gap, the part of the items and those of the players, with intervals: those of paired differences (as `compare`
+    has them) where all figures count the same items, else bootstrap intervals of the quotients of sums."""
+    metric, table = game.first.metric, columns.table[rows]
+    width = metric.high - metric.low
+    if not columns.paired:
+        return sums_intervals(table, groups, columns.statistics, plan=plan.within(-width, width))
+    by_item = columns.statistics(table)  # a statistic of one item's sums is its difference
+    found = []
+    for number in range(by_item.shape[1]):
+        change = by_item[:, number]
+        most = max(width, float(np.abs(change).max(initial=0.0)))
+        over, under = np.maximum(change, 0.0), np.maximum(-change, 0.0)
+        one = paired_difference(over, under, groups, plan.within(0.0, most))
+        found.append(Estimate(one.value, one.ci_low, one.ci_high, one.n, one.groups))
+    return found
 
 
 def _own_score(side: ExplainedRun, values: Floats, items: ItemTable, plan: Resampling) -> ExplainedScore:

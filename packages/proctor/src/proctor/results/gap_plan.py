@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -97,12 +97,11 @@ def swap_plan(
     if not asked:
         return nothing
     own, other = StatedSettings.of(first.settings), StatedSettings.of(second.settings)
-    if not first.asked_here or own.media is None or own.prompt is None:
-        kinds = dict.fromkeys(one.kind for one in asked if one.kind in STEPS)
-        return SwapPlan({}, {}, tuple((fixed | dict.fromkeys(kinds, _NOT_ASKED_HERE)).items()), ends_at_second=False)
-    if (mine := _prompt(own, prompts)) is None:
-        kinds = dict.fromkeys(one.kind for one in asked if one.kind in STEPS)
-        return SwapPlan({}, {}, tuple((fixed | dict.fromkeys(kinds, _NOT_HERE)).items()), ends_at_second=False)
+    here = first.asked_here and own.media is not None and own.prompt is not None
+    if not here or (mine := _prompt(own, prompts)) is None:
+        why = _NOT_HERE if here else _NOT_ASKED_HERE
+        every = {one.kind: _why_not(one.kind, asked, why) for one in asked if one.kind in STEPS}
+        return replace(nothing, fixed=tuple((fixed | every).items()))
     steps: dict[str, Mapping[str, Any]] = {}
     for kind, found in (
         (CONDITION, _condition(first, second)),
@@ -114,9 +113,8 @@ def swap_plan(
             if found:
                 steps[kind] = found
             else:
-                fixed[kind] = _why_not(kind, asked)
-    left_over = _left_over(own, other, steps)
-    fixed |= left_over
+                fixed[kind] = _why_not(kind, asked, _NOT_HERE if kind == PROMPT else "no option of a run")
+    fixed |= _left_over(own, other, steps)
     ends = second.asked_here and bool(steps) and not fixed
     return SwapPlan(_base(first, own, mine), steps, tuple(fixed.items()), ends)
 
@@ -184,12 +182,10 @@ def _left_over(own: StatedSettings, other: StatedSettings, steps: Mapping[str, M
     return found
 
 
-def _why_not(kind: str, asked: list[RunDifference]) -> str:
-    """Why a difference is no step."""
+def _why_not(kind: str, asked: list[RunDifference], other: str) -> str:
+    """Why a difference is no step: it is not known on a side, else another reason."""
     mine = [one for one in asked if one.kind == kind]
-    if all(UNRECORDED in (one.first, one.second) for one in mine):
-        return "one side has not recorded it"
-    return _NOT_HERE if kind == PROMPT else "no option of a run"
+    return "one side has not recorded it" if all(UNRECORDED in (one.first, one.second) for one in mine) else other
 
 
 def name_between(first: ExplainedRun, second: ExplainedRun, steps: tuple[str, ...]) -> str:

@@ -244,8 +244,14 @@ def _prompts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) 
         other = [item for item, one, two in known if one != two]
         if other:
             mine, theirs = first.prompt_of(other[0]), second.prompt_of(other[0])
-            lines = _diff(other[0].id, mine, theirs) if mine and theirs else ()
-            yield RunDifference(PROMPT, what, _size(mine), _size(theirs), len(other), len(known), lines)
+            whole = bool(mine and theirs)  # else a template is not here
+            lines = _diff(other[0].id, mine, theirs) if whole else ()
+            sizes = (
+                (_size(mine), _size(theirs))
+                if whole
+                else (f"hash {first.prompt_hash(other[0])[:_DIGITS]}", f"hash {second.prompt_hash(other[0])[:_DIGITS]}")
+            )
+            yield RunDifference(PROMPT, what, *sizes, len(other), len(known), lines)
         return
     both = [(item, first.prompt_of(item, whole=False), second.prompt_of(item, whole=False)) for item in common]
     read = [one for one in both if one[1] and one[2]]
@@ -261,7 +267,7 @@ def _prompts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) 
 
 
 def _size(text: str) -> str:
-    return count_of(len(text.split()), "word") if text else UNRECORDED
+    return count_of(len(text.split()), "word")
 
 
 def _diff(name: str, one: str, two: str) -> tuple[str, ...]:
