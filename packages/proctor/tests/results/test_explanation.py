@@ -255,7 +255,7 @@ def simulated(side: ExplainedRun, rng: np.random.Generator, *, second: bool, eff
     """A side whose groups share effects: the second one fails more often where it is better, and its reader loses replies."""
     count = side.own.scores.shape[1]
     right = rng.random(count) < 1 / (1 + np.exp(-((0.2 if second else 0.8) + effect[0] + second * effect[1])))
-    failed = rng.random(count) < (0.04 + 0.15 * (effect[1] > 0) if second else 0.03)
+    failed = np.asarray(rng.random(count) < (0.04 + 0.15 * (effect[1] > 0) if second else 0.03))
     lost = (rng.random(count) < 0.12 + 0.1 * (effect[0] > 0)) & side.by_code & second
     lacking = failed.reshape(1, -1)
     own, now = (np.where(lacking, np.nan, values.astype(float)) for values in (right & ~lost, right))
