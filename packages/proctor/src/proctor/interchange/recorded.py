@@ -108,7 +108,7 @@ def mapped(
         answers,
         scores=_scores(form, {key: one.scores for key, one in chosen.items() if one.status is not core.Status.FAILED}),
         compared=_scores(form, {key: one.compared for key, one in chosen.items()}),
-        prompts={name: one.prompt for (name, _), one in reversed(chosen.items()) if one.prompt},
+        prompts=_prompts(chosen),
         settings={"recorded": file.name, "format": form, "sha256": file_hash(file), **found.settings},
         notes=tuple(notes),
         condition=found.condition,
@@ -129,6 +129,15 @@ def _scores(form: str, stated: Mapping[_Key, Mapping[str, float]]) -> tuple[core
         for (name, number), scores in stated.items()
         for metric, value in scores.items()
     )
+
+
+def _prompts(chosen: Mapping[_Key, RecordedAnswer]) -> dict[str, str]:
+    """The prompt of each item, as far as the file states it: that of the first repetition with one."""
+    found: dict[str, str] = {}
+    for (name, _), answer in chosen.items():
+        if answer.prompt:
+            found.setdefault(name, answer.prompt)
+    return found
 
 
 @dataclass

@@ -237,33 +237,36 @@ def _range(values: Sequence[Any]) -> str:
 
 def _prompts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) -> Iterator[RunDifference]:
     """A difference of the prompts as they were sent: by their hashes where both sides have them, else by their texts."""
-    what = "prompt as sent"
     hashes = [(item, first.prompt_hash(item), second.prompt_hash(item)) for item in common]
     known = [one for one in hashes if one[1] and one[2]]
-    if known:
-        other = [item for item, one, two in known if one != two]
-        if other:
-            mine, theirs = first.prompt_of(other[0]), second.prompt_of(other[0])
-            whole = bool(mine and theirs)  # else a template is not here
-            lines = _diff(other[0].id, mine, theirs) if whole else ()
-            sizes = (
-                (_size(mine), _size(theirs))
-                if whole
-                else (f"hash {first.prompt_hash(other[0])[:_DIGITS]}", f"hash {second.prompt_hash(other[0])[:_DIGITS]}")
-            )
-            yield RunDifference(PROMPT, what, *sizes, len(other), len(known), lines)
+    if not known:
+        yield from _prompt_texts(first, second, common)
         return
+    other = [one for one in known if one[1] != one[2]]
+    if not other:
+        return
+    item, mine, theirs = other[0]
+    one, two = first.prompt_of(item), second.prompt_of(item)
+    if one and two:
+        yield RunDifference(PROMPT, _AS_SENT, _size(one), _size(two), len(other), len(known), _diff(item.id, one, two))
+    else:  # a template is not here
+        sides = (f"hash {mine[:_DIGITS]}", f"hash {theirs[:_DIGITS]}")
+        yield RunDifference(PROMPT, _AS_SENT, *sides, len(other), len(known))
+
+
+_AS_SENT = "prompt as sent"
+
+
+def _prompt_texts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) -> Iterator[RunDifference]:
     both = [(item, first.prompt_of(item, whole=False), second.prompt_of(item, whole=False)) for item in common]
     read = [one for one in both if one[1] and one[2]]
     differing = [one for one in read if one[1].split() != one[2].split()]
     if differing:
         item, one, two = differing[0]
-        yield RunDifference(PROMPT, what, _size(one), _size(two), len(differing), len(read), _diff(item.id, one, two))
+        lines = _diff(item.id, one, two)
+        yield RunDifference(PROMPT, _AS_SENT, _size(one), _size(two), len(differing), len(read), lines)
     elif not read:
-        there = [any(pair[side] for pair in both) for side in (1, 2)]
-        if any(there):
-            mine, theirs = ("recorded" if one else UNRECORDED for one in there)
-            yield RunDifference(PROMPT, what, mine, theirs)
+        yield from _compared(PROMPT, _AS_SENT, [(one or None, two or None) for _, one, two in both])
 
 
 def _size(text: str) -> str:
