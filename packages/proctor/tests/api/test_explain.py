@@ -208,6 +208,40 @@ def test_samples_of_lmms_eval_are_explained(tmp_path: Path) -> None:
     assert {one.kind for one in found.data.differences} >= {"reader", "model"}
 
 
+def test_settings_that_lmms_eval_states_are_compared(tmp_path: Path) -> None:
+    """Its file of results has the settings of the task and the arguments of the model, as texts."""
+
+    def folder(name: str, tokens: int, frames: int) -> Path:
+        (tmp_path / name).mkdir()
+        right = [item.reference is not None and item.reference.answer is True for item in lamps().items]
+        lines = [
+            json.dumps({"doc_id": n, "input": item.question, "filtered_resps": ["yes"], "exact_match": float(right[n])})
+            for n, item in enumerate(lamps().items)
+        ]
+        (tmp_path / name / "x_samples_lamps.jsonl").write_text("\n".join(lines) + "\n")
+        results = {
+            "model_name": "a-lab/seer-7b",
+            "configs": {"lamps": {"generation_kwargs": {"max_new_tokens": tokens, "temperature": 0}}},
+            "config": {"model_args": f"pretrained=a-lab/seer-7b,max_frames_num={frames},fps=nan"},
+        }
+        (tmp_path / name / "x_results.json").write_text(json.dumps(results))
+        return tmp_path / name
+
+    store = proctor.open_store(tmp_path / "s.db")
+    store.add_benchmark(lamps())
+    one, two = folder("one", 16, 8), folder("two", 512, 32)
+    found = proctor.explain(one, two, store=store, id_column="position", **FEW)
+    told = {(one.kind, one.what, one.first, one.second) for one in found.data.differences}
+    assert told == {("frames", "most frames", "8", "32"), ("sampling", "max_tokens", "16", "512")}
+    assert found.data.gap.value == 0
+    kept = proctor.import_answers(lamps(), two, name="kept", store=store, id_column="position")
+    assert kept.runs[0].settings["sampling"] == {"max_tokens": 512, "temperature": 0}
+    again = proctor.explain("kept", one, store=store, id_column="position", scorer=["code", "exact_match"], **FEW)
+    assert ("sampling", "max_tokens", "512", "16") in {
+        (one.kind, one.what, one.first, one.second) for one in again.data.differences
+    }
+
+
 def right_answers(file: Path) -> Path:
     rows = [f"{item.id},{'yes' if item.reference and item.reference.answer else 'no'}" for item in lamps().items]
     file.write_text("\n".join(["id,answer", *rows]) + "\n")
