@@ -343,6 +343,7 @@ WAYS = (
     ),
     Way("plan", "bench", "api:plan", {**FORMAT, "figure": "drawn afterwards"}, {"pilot": "source"}),
     Way("compare", "bench", f"{STORE} api:compare", TABLES),
+    Way("explain", "a b", "api:explain", {**FORMAT, "out": "written afterwards"}),
     Way(
         "rank",
         "bench",
@@ -578,7 +579,7 @@ def value_of(kind: Any, one: Any) -> tuple[list[str], Any]:
     if get_origin(kind) is Literal or (inspect.isclass(kind) and issubclass(kind, Enum)):
         choices = get_args(kind) or [each.value for each in kind]
         chosen = next(each for each in choices if each != getattr(default, "value", default))
-        return [chosen], chosen
+        return [chosen], [chosen] if one.multiple else chosen
     if one.metavar in TEXTS:
         word, value = TEXTS[one.metavar]
         return [word], value

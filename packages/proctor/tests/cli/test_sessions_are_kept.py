@@ -37,6 +37,14 @@ SESSIONS = {
         results fuzzed --system alhpa
         results nothing
     """,
+    "explain": """
+        explain alpha/video beta/video --draws 100 --scorer code
+        explain alpha/video beta/video --draws 100 --scorer code --failed wrong --failed exclude --format json
+        explain alpha/video alpha/text-only --draws 100 --metric helpful --format csv
+        explain alpha beta
+        explain alpha/video nothing
+        explain alpha/video beta/video --ask --scorer code
+    """,
     "compare": """
         compare fuzzed --draws 100 --metric accuracy --metric helpful --system beta
         compare fuzzed --draws 100 --failed wrong --condition video --metric unresolved --metric effort

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.api.analysis import analyze, audit, compare, corrected, critical, leaderboard, rank, report, results
     from proctor.api.downloads import fetch
     from proctor.api.evaluation import Evaluation, import_answers, import_answers_async, run, run_async
+    from proctor.api.explanations import explain
     from proctor.api.import_export import export, validate
     from proctor.api.planning import plan
     from proctor.judges import judge
@@ -34,7 +35,7 @@ else:
 
 __all__ = [
     "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "corrected",
-    "critical", "export", "fetch", "import_answers", "import_answers_async", "judge", "judge_grid",
+    "critical", "explain", "export", "fetch", "import_answers", "import_answers_async", "judge", "judge_grid",
     "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank",
     "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "system",
     "validate", "verify",

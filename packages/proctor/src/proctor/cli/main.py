@@ -97,6 +97,7 @@ TREE = {
         "results": "results.results",
         "show": "benchmarks.show_item",
         "compare": "results.compare",
+        "explain": "explain.explain",
         "plan": "planning.plan",
         "analyze": "results.analyze",
         "rank": "results.rank",
@@ -121,7 +122,7 @@ other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
-        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "plan", "analyze", "report", "export",
+        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "explain", "plan", "analyze", "report", "export",
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),

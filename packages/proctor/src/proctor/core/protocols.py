@@ -240,7 +240,8 @@ class RecordedAnswers:
 
     `settings` describes their origin; `notes` are remarks of the reader for the user. `condition` and `system` are
     those stated by the files ("" if not stated). `unknown` are the ids of records without an item, which were left out,
-    and `repeated` the items with the same answer in several records, of which one was taken.
+    and `repeated` the items with the same answer in several records, of which one was taken. `compared` are scores that the
+    file states and that are only compared with ours, and `prompts` its prompts by item: neither is stored.
 
     >>> from proctor.core import Answer
     >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).judgements
@@ -256,6 +257,8 @@ class RecordedAnswers:
     system: str = ""
     unknown: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    compared: tuple[Score, ...] = ()
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ Writer = Callable[[ExportSource, Path], Written]
 @dataclass(frozen=True)
 class ForeignFormat:
     """One format. `reader` and `writer` are functions as "module:function" of this room, or ""; `folder` means that a
-    folder is written, `epochs` that a file may have several answers of the system to an item."""
+    folder is written, `epochs` that a file may have several answers of the system to an item, `leaves_out` that the program
+    leaves failed answers out of its own score; others count them as wrong."""
 
     name: str
     title: str
@@ -133,6 +134,7 @@ class ForeignFormat:
     writer: str = ""
     folder: bool = False
     epochs: bool = False
+    leaves_out: bool = False
 
     @property
     def summary(self) -> str:
@@ -212,7 +214,14 @@ FORMATS = ForeignFormats(
         epochs=True,
     ),
     ForeignFormat("vlmevalkit", "Predictions of VLMEvalKit", "answer_files:read_vlmevalkit"),
-    ForeignFormat("inspect", "Log of Inspect", "inspect_logs:read_inspect", "inspect_logs:write_inspect", epochs=True),
+    ForeignFormat(
+        "inspect",
+        "Log of Inspect",
+        "inspect_logs:read_inspect",
+        "inspect_logs:write_inspect",
+        epochs=True,
+        leaves_out=True,
+    ),
     ForeignFormat("openai-batch", "Output of OpenAI's batch API", "answer_files:read_openai_batch"),
     ForeignFormat(TABLE, "Table of ids and answers", "answer_files:read_table_of_answers", epochs=True),
     ForeignFormat(

@@ -45,6 +45,7 @@ from proctor.interchange.recorded import (
     token_count,
 )
 from proctor.interchange.repetitions import numbered
+from proctor.interchange.stated_settings import SAMPLING, stated_settings
 from proctor.models import FINISH_REASON, End, Ending, read_ending
 from proctor.runs import CODE
 
@@ -109,8 +110,17 @@ def read_inspect(file: Path, id_column: str = "", epoch: int = 0) -> RecordedFil
         "created": str(header.eval.created),
     }
     settings |= {"epoch": epoch} if epoch and len(epochs) > 1 else {}
+    settings |= _stated(header)
     name = system or header.eval.model
     return RecordedFile(answers, name, condition, tuple(notes), tuple(faults), settings=settings)
+
+
+def _stated(header: EvalLog) -> dict[str, JsonValue]:
+    """What the log states of how the model was asked: its `sampling`, and the task's arguments on what was `shown`."""
+    sampling: dict[str, JsonValue] = {}
+    for config in (header.eval.model_generate_config, header.plan.config):
+        sampling |= config.model_dump(mode="json", include=set(SAMPLING), exclude_none=True)
+    return stated_settings(sampling, {**header.eval.model_args, **header.eval.task_args})
 
 
 @dataclass

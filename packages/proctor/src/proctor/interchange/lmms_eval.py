@@ -10,6 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from proctor import __version__
 from proctor.core import (
     Finding,
@@ -39,6 +41,7 @@ from proctor.interchange.recorded import (
     token_count,
 )
 from proctor.interchange.shown_options import options_in_fields
+from proctor.interchange.stated_settings import stated_settings
 from proctor.runs import CODE
 
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
@@ -83,7 +86,10 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 0) -> RecordedF
         notes = [f"{count_of(several, 'sample')} with several replies (up to {most}): {read}"]
     single = max(epoch, 1) if epoch or most < 2 else 0
     answers = [answer for one in given for answer in ([_one_of(one, single)] if single else _all_of(one))]
-    return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
+    results = _results(file)
+    system = results.get("model_name")
+    name, settings = system if isinstance(system, str) else "", _stated(file, results)
+    return RecordedFile(answers, name, condition, tuple(notes), tuple(faults), settings=settings)
 
 
 _Line = tuple[str, str, list[str], dict[str, Any]]
@@ -162,17 +168,29 @@ def _usage(counts: Any) -> Usage:
     )
 
 
-def _system(file: Path) -> str:
-    """The model that the file of results in the same folder names; "" if there is none."""
+def _results(file: Path) -> dict[str, Any]:
+    """The file of results in the same folder; empty if there is none."""
     beside = file.with_name(f"{file.name.partition('_samples_')[0]}_results.json")
     if "_samples_" not in file.name or not beside.is_file():
-        return ""
+        return {}
     try:
-        found = read_json(beside)
+        return as_object(read_json(beside))
     except InputError:
-        return ""
-    name = found.get("model_name") if isinstance(found, dict) else None
-    return name if isinstance(name, str) else ""
+        return {}
+
+
+def _stated(file: Path, results: dict[str, Any]) -> dict[str, JsonValue]:
+    """What the results state of how the model was asked."""
+    task = file.stem.partition("_samples_")[2]
+    config = as_object(as_object(results.get("configs")).get(task))
+    sampling = as_object(config.get("generation_kwargs")) | as_object(
+        as_object(results.get("config")).get("gen_kwargs")
+    )
+    given = as_object(results.get("config")).get("model_args")
+    arguments = as_object(given) or dict(one.split("=", 1) for one in str(given or "").split(",") if "=" in one)
+    name = results.get("model_name")
+    model: dict[str, JsonValue] = {"model": name} if isinstance(name, str) and name else {}
+    return model | stated_settings(sampling, arguments)
 
 
 def write_lmms_eval(source: ExportSource, out: Path) -> Written:

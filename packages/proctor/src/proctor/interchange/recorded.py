@@ -106,12 +106,9 @@ def mapped(
     notes += [*missing_note(chosen), *_compared(chosen, items, answers)]
     return core.RecordedAnswers(
         answers,
-        scores=tuple(
-            core.Score(item_id=name, repetition=number, metric=metric, value=value, scorer=form)
-            for (name, number), one in chosen.items()
-            if one.status is not core.Status.FAILED
-            for metric, value in one.scores.items()
-        ),
+        scores=_scores(form, {key: one.scores for key, one in chosen.items() if one.status is not core.Status.FAILED}),
+        compared=_scores(form, {key: one.compared for key, one in chosen.items()}),
+        prompts=_prompts(chosen),
         settings={"recorded": file.name, "format": form, "sha256": file_hash(file), **found.settings},
         notes=tuple(notes),
         condition=found.condition,
@@ -123,6 +120,24 @@ def mapped(
 
 _Key = tuple[str, int]
 """An item's id, and the repetition."""
+
+
+def _scores(form: str, stated: Mapping[_Key, Mapping[str, float]]) -> tuple[core.Score, ...]:
+    """Scores that a file of a format states."""
+    return tuple(
+        core.Score(item_id=name, repetition=number, metric=metric, value=value, scorer=form)
+        for (name, number), scores in stated.items()
+        for metric, value in scores.items()
+    )
+
+
+def _prompts(chosen: Mapping[_Key, RecordedAnswer]) -> dict[str, str]:
+    """The prompt of each item, as far as the file states it: that of the first repetition with one."""
+    found: dict[str, str] = {}
+    for (name, _), answer in chosen.items():
+        if answer.prompt:
+            found.setdefault(name, answer.prompt)
+    return found
 
 
 @dataclass

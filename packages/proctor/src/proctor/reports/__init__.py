@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from proctor.reports.consistency import consistency_notes, consistency_tables, noise_line
     from proctor.reports.corrected import CorrectedTable
     from proctor.reports.costs import cost_lines
+    from proctor.reports.explanation import ExplanationTable
     from proctor.reports.figures import PICTURES, condition_numbers, write_picture
     from proctor.reports.frames import (
         AnalysisTables,
@@ -99,7 +100,8 @@ else:
 
 __all__ = [
     "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AnalysisTables", "AuditSource", "AuditTable",
-    "Block", "ChartRow", "ChartWords", "ComparisonTable", "CorrectedTable", "DrawnTable", "FrameLike", "Lane",
+    "Block", "ChartRow", "ChartWords", "ComparisonTable", "CorrectedTable", "DrawnTable", "ExplanationTable",
+    "FrameLike", "Lane",
     "LeaderboardChart", "LeaderboardTable", "PlanTable", "Prose", "Question", "RankingTable", "Record",
     "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story", "StoryAnswer", "analysis_tables",
     "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes", "board_tables", "chart_html",

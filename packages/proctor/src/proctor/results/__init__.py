@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from proctor.results.corrected import CorrectedResults, CorrectedScore, cannot_say, corrected_results
     from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
     from proctor.results.critical import CriticalErrors, critical_errors
+    from proctor.results.explained_run import ExplainedItems, ExplainedRun, log_to_explain, run_to_explain
+    from proctor.results.explanation import ExplainedScore, Explanation, GapPart, explain_gap
     from proctor.results.export import COLUMNS as EXPORT_COLUMNS
     from proctor.results.export import (
         ExportFormat,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
         scored_answers,
         write_rows,
     )
+    from proctor.results.gap_game import GapGame
+    from proctor.results.gap_plan import RunBetween, SwapPlan, name_between, swap_plan
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judge_consistency import JudgeConsistency
@@ -103,11 +107,13 @@ if TYPE_CHECKING:
         items_to_audit,
         results,
     )
+    from proctor.results.run_differences import ASKED_KINDS, RunDifference, differences_of
     from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
 else:
     export_lazily(__name__)
 
 __all__ = [
+    "ASKED_KINDS",
     "BOTH",
     "EXPORT_COLUMNS",
     "FAILED_POLICIES",
@@ -126,9 +132,15 @@ __all__ = [
     "CorrectedResults",
     "CorrectedScore",
     "CriticalErrors",
+    "ExplainedItems",
+    "ExplainedRun",
+    "ExplainedScore",
+    "Explanation",
     "ExportFormat",
     "FacetInteraction",
     "FigureProgram",
+    "GapGame",
+    "GapPart",
     "GivenAnswer",
     "ItemHistory",
     "ItemTable",
@@ -151,12 +163,15 @@ __all__ = [
     "RepetitionNoise",
     "Result",
     "Results",
+    "RunBetween",
     "RunCost",
+    "RunDifference",
     "SampledStratum",
     "ScoreWriter",
     "ScoredAnswer",
     "StoredItemAnalysis",
     "SumsFile",
+    "SwapPlan",
     "analyse",
     "analyse_items",
     "answer_keys",
@@ -174,7 +189,9 @@ __all__ = [
     "corrected_results",
     "critical_errors",
     "derive_guessable",
+    "differences_of",
     "draw_sample",
+    "explain_gap",
     "export",
     "export_rows",
     "flagged_judgements",
@@ -194,6 +211,8 @@ __all__ = [
     "load_items",
     "load_orders",
     "load_scores",
+    "log_to_explain",
+    "name_between",
     "newest_run",
     "no_ratings",
     "official_summaries",
@@ -212,12 +231,14 @@ __all__ = [
     "results",
     "rule_rows",
     "run_costs",
+    "run_to_explain",
     "sampled_runs",
     "scored_answers",
     "scored_cases",
     "similarity_scores",
     "status_counts",
     "summary_title",
+    "swap_plan",
     "wins_of",
     "write_rows",
     "write_sample",

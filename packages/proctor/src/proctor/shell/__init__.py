@@ -18,7 +18,9 @@ if TYPE_CHECKING:
         recalled,
         remember,
     )
+    from proctor.shell.explained_sides import ExplainedSides, explained_sides
     from proctor.shell.file_checks import check
+    from proctor.shell.gap_runs import GapRuns, gap_runs
     from proctor.shell.item_audits import ask_option_auditors, flag_guessable
     from proctor.shell.judge_experiments import (
         GridOptions,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
         CompareOptions,
         Concurrency,
         Draws,
+        ExplainOptions,
         ExportOptions,
         ImportOptions,
         LatencyRule,
@@ -133,7 +136,9 @@ else:
 __all__ = [
     "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems", "AnalyzeOptions",
     "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions", "ChosenModel", "CompareOptions",
-    "Concurrency", "Draws", "ExportOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
+    "Concurrency", "Draws", "ExplainOptions", "ExplainedSides", "ExportOptions", "GapRuns", "GridOptions",
+    "ImportOptions", "JudgeGrid",
+    "LatencyRule",
     "LeaderboardOptions", "LoraOptions", "MaxSide", "MediaFolder", "ModelAccess", "ModelOptions", "OnChange",
     "Overlay", "PerturbOptions", "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun",
     "PreparedScorer", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions",
@@ -142,7 +147,9 @@ __all__ = [
     "Track", "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange", "arrange_choice",
     "as_lists", "ask_option_auditors", "baseline_notes", "check", "check_location", "check_travels", "checked",
     "choose_model", "choose_model_async", "condition_names", "declared", "excerpts_as", "existing_store",
-    "facets_of", "filled", "flag_guessable", "import_single", "join_stores", "judge_grid", "judge_grid_async",
+    "explained_sides",
+    "facets_of", "filled", "flag_guessable", "gap_runs", "import_single", "join_stores", "judge_grid",
+    "judge_grid_async",
     "judge_prompts_of", "judge_report", "library_as", "listed", "load", "loaded_as", "media_at", "metric_names",
     "metrics_report", "name_in", "names_in", "need_media", "official_summary", "open_store", "options_of",
     "parts_of", "perturb", "perturb_async", "plan_single", "policy_of", "pool", "prepare_probes",

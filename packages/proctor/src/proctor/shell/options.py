@@ -242,6 +242,45 @@ class CompareOptions(Selection, Counting, total=False):
     interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
 
 
+class ExplainOptions(TypedDict, total=False):
+    """What is explained: the gap in a `metric` (by default the headline). `scorer` and `failed` are given once for both sides,
+    or twice: for the first, and for the second. `scorer` says whose scores a side's own are (of a log: the name of its own
+    score, or "code" for Proctor's reading), `failed` how a side's missing answers count (by default as the benchmark says,
+    else wrong; of another program's log as that program counts them). `form`, `id_column`, `answer_column`, `name` and
+    `epoch` say how a log is read, as in `import_answers`.
+
+    With `ask`, runs of the first side's model with settings of the second one are asked, which tell apart what was asked;
+    `prompts` are template files to look in for either side's own, `media`, `base_url`, `price` and `concurrency` as in `run`."""
+
+    ask: Annotated[bool, Option("Ask the runs that tell apart what was asked.", default=False)]
+    benchmark: Annotated[str, Option("The benchmark, if the store has several.", default="", names=benchmark_names)]
+    metric: Annotated[str, Option("The metric. [default: the headline]", default="")]
+    scorer: Annotated[_Names, _many("Whose scores; twice: of the first, of the second.", "--scorer --judge")]
+    failed: Annotated[
+        FailedPolicy | str | Sequence[FailedPolicy | str],
+        _many("Missing answers: wrong, exclude; twice: one for each.", "--failed", shell=list[FailedPolicy]),
+    ]
+    form: Annotated[str, Option("A log's format. [default: as the content says]", "--from", "", names=read_formats)]
+    id_column: Annotated[str, Option('A log\'s column with item ids; "position": the row.', default="")]
+    answer_column: Annotated[str, Option("A table's column with the answer.", default="")]
+    name: Annotated[str, Option("One of a table's systems.", default="")]
+    epoch: Annotated[int | None, Option("A log's repetition alone. [default: all]", low=1)]
+    store: StoreUrl
+    all_items: AllItems
+    draws: Draws
+    seed: Seed
+    prompts: Annotated[
+        str | Path | Sequence[str | Path],
+        _many("A side's template file; may be repeated.", "--prompt", group=_MODEL, metavar="FILE"),
+    ]
+    media: MediaFolder
+    base_url: Annotated[str | None, Option("An OpenAI-compatible server.", group=_MODEL)]
+    price: Annotated[str | None, Option("Dollars per million tokens.", group=_MODEL, metavar="INPUT/OUTPUT")]
+    concurrency: Concurrency
+    on_change: OnChange
+    stop: Stop
+
+
 class StudyPlanOptions(TypedDict, total=False):
     """What a study shall show: a true `difference` in points, or with a `margin` that the first is not worse by it. `questions` per
     group and `repeats` are tried in all combinations. The variances are given as standard deviations in points

@@ -175,7 +175,7 @@ def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arra
     foreign = next((name for name in order.systems if is_file_address(name)), None)
     if foreign is not None:
         raise ConfigurationError(f"{foreign} is code, which does not travel: use proctor run … --share there")
-    benchmark = _benchmark_in(store, order.benchmark)
+    benchmark = benchmark_in(store, order.benchmark)
     folder = given["media"] or benchmark.media_root
     own = _asked(order, given)
     own |= {"media": folder, "cache": given["cache"], "store": store}
@@ -186,7 +186,7 @@ def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arra
     return arranged, _Held(arranged.library, known if isinstance(known, dict) else {})
 
 
-def _benchmark_in(store: "Store", name: str) -> Benchmark:
+def benchmark_in(store: "Store", name: str) -> Benchmark:
     """Rebuild a benchmark from the store."""
     card = store.card(name)
     same = {"name", "title", "metrics", "headline", "facets", "conditions", "only", "budget_s", "seeds", "simulated"}

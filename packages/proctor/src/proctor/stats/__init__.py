@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         same_answers,
         variance_shares,
     )
+    from proctor.stats.shapley import shapley_values
     from proctor.stats.shares import Share
     from proctor.stats.signflip import can_decide, fewest_groups, least_p
     from proctor.stats.special import prepare_intervals
@@ -102,7 +103,8 @@ __all__ = [
     "least_squares", "linked", "logistic", "luck", "majority_scores", "margin_test", "mean_interval",
     "mean_over_buckets", "needed_groups", "ordered_ranks", "paired_difference", "paired_differences",
     "percent_agreement", "plan_power", "planned_widths", "prepare_intervals", "rank_buckets", "rank_sums",
-    "rank_systems", "ratio", "repetition_error", "right_in_all", "right_in_any", "same_answers", "site_variance",
+    "rank_systems", "ratio", "repetition_error", "right_in_all", "right_in_any", "same_answers", "shapley_values",
+    "site_variance",
     "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups", "time_agreement",
     "times_paired", "variance_parts", "variance_shares",
 ]  # fmt: skip
