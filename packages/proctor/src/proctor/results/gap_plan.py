@@ -29,7 +29,7 @@ _FRAME_OPTIONS = ("fps", "max_frames", "max_side", "overlay", "video_as")
 _PORTABLE = ("temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
 """Settings of a model that mean the same in other programs."""
 
-_NOT_ASKED_HERE = "the first side is no run of a model by Proctor: give such a run first"
+_NOT_ASKED_HERE = "the first side is no plain run of a model by Proctor: give such a run first"
 _OF_ANOTHER = {
     MODEL: "another model is another system",
     OPTIONS: "the order of a benchmark's options is part of its questions",
@@ -97,7 +97,7 @@ def swap_plan(
     if not asked:
         return nothing
     own, other = StatedSettings.of(first.settings), StatedSettings.of(second.settings)
-    here = first.asked_here and own.media is not None and own.prompt is not None
+    here = _is_plain(first)
     if not here or (mine := _prompt(own, prompts)) is None:
         why = _NOT_HERE if here else _NOT_ASKED_HERE
         every = {one.kind: _why_not(one.kind, asked, why) for one in asked if one.kind in STEPS}
@@ -117,6 +117,16 @@ def swap_plan(
     fixed |= _left_over(own, other, steps)
     ends = second.asked_here and bool(steps) and not fixed
     return SwapPlan(_base(first, own, mine), steps, tuple(fixed.items()), ends)
+
+
+def _is_plain(side: ExplainedRun) -> bool:
+    """Whether `proctor run --model` would ask a side's run again: no method, no code of another package, no own sampling."""
+    system, code = side.settings.get("system"), side.settings.get("code")
+    if not side.asked_here or not isinstance(system, dict) or (isinstance(code, dict) and "system" in code):
+        return False
+    sampling = system.get("sampling")
+    drawn = isinstance(sampling, dict) and sampling.get("count") is None and sampling.get("fps") is None
+    return drawn and {"model_settings", "prompt_sha256"} <= system.keys()
 
 
 def _base(first: ExplainedRun, own: StatedSettings, prompt: str) -> dict[str, Any]:

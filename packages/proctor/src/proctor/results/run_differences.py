@@ -17,6 +17,7 @@ from proctor.runs import recorded
 if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.media import ShownRecord
+    from proctor.results.arrays import Mask
     from proctor.results.gap_game import GapGame
 
 ITEMS, MISSING, READER, JUDGE = "items", "missing", "reader", "judge"
@@ -90,15 +91,25 @@ def _scoring(game: GapGame) -> Iterator[RunDifference]:
     read = [int((side.read_otherwise & game.common).sum()) for side in game.sides]
     if first.reader != second.reader or any(read):
         several = int((game.common & first.by_code).sum())
-        lines = [
-            f"{side.name}: {count} of {several} replies have another score as Proctor reads them now"
-            for side, count in zip(game.sides, read, strict=True)
-            if count
-        ]
+        lines = [line for side in game.sides for line in _read_lines(side, side.read_otherwise & game.common, several)]
         yield RunDifference(READER, "reader of replies", first.reader, second.reader, sum(read), several, tuple(lines))
     judged = game.common & ~first.by_code
     if first.scorer != second.scorer and judged.any():
         yield RunDifference(JUDGE, "judge", first.scorer, second.scorer, None, int(judged.sum()))
+
+
+def _read_lines(side: ExplainedRun, otherwise: Mask, several: int) -> list[str]:
+    """How many replies of a side have another score as they are read now, and how many of these name an option by a letter
+    that another program may have read in the order of the questions here."""
+    count = int(otherwise.sum())
+    if not count:
+        return []
+    items = [side.shared.listed[row] for row in np.flatnonzero(otherwise).tolist()]
+    turned = sum(_order(side, item) not in (None, "; ".join(item.options)) for item in items if len(item.options) > 1)
+    lines = [f"{side.name}: {count} of {several} replies have another score as Proctor reads them now"]
+    if turned:
+        lines.append(f"{side.name}: {turned} of these {count} were shown their options in another order than here")
+    return lines
 
 
 def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifference]:
