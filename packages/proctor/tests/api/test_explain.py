@@ -432,3 +432,20 @@ def test_answers_between_that_wait_for_a_judge_are_not_left_out(tmp_path: Path) 
 
 def _usual_prompt() -> str:
     return prompt_for_benchmark("organs").sha256
+
+
+def test_a_condition_is_one_difference_with_all_that_follows_from_it(tmp_path: Path, server: FaultyServer) -> None:
+    """Frames that are not shown, and a prompt that says so, are no differences of their own: no run is needed."""
+    (tmp_path / "media").mkdir()
+    benchmark = clips(tmp_path / "media", videos=2)
+    how: dict[str, Any] = {"model": "m", "base_url": server.url, "store": tmp_path / "s.db", "baselines": False}
+    proctor.run(benchmark, conditions=["video", "text-only"], **how)
+    found = proctor.explain("m/video", "m/text-only", store=tmp_path / "s.db", **FEW)
+    assert [row["part"] for row in found.rows] == ["condition"]
+    assert found.data.fixed == ()
+    assert {one.kind for one in found.data.differences} <= {"condition", "frames", "prompt"}
+    (frames,) = [one for one in found.data.differences if one.what == "frames shown"]
+    assert (frames.first, frames.second, frames.items) == ("4", "0", 6)
+    assert adds_up(found)
+    turned = proctor.explain("m/text-only", "m/video", store=tmp_path / "s.db", **FEW)
+    assert parts(turned) == pytest.approx({"condition": -parts(found)["condition"]}, abs=1e-12)
