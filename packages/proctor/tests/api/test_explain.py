@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.core import Benchmark, InputError, Item, Reference, UsageError, VideoClip
+from proctor.core import Benchmark, InputError, Item, Reference, Score, UsageError, VideoClip
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ExplanationTable
 from proctor.runs import Store
+from proctor.systems import prompt_for_benchmark
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.explained_runs import JUDGES, planted, questions
 from tests.support.faulty_server import Fault, FaultyServer, Request
@@ -389,3 +390,62 @@ def test_the_command_prints_a_table_json_and_a_page(tmp_path: Path) -> None:
     refused = program(*words, "--out", tmp_path / "mine.txt")
     assert refused.returncode == 1
     assert (tmp_path / "mine.txt").read_text() == "not a page"
+
+
+def test_answers_between_that_wait_for_a_judge_are_not_left_out(tmp_path: Path) -> None:
+    """Without the judge's scores a run between would take the items in free text out of all figures."""
+    store = planted(tmp_path / "s.db", ("sampling",))
+    first = next(run for run in store.runs("organs") if run.system == "first")
+    told: dict[str, Any] = dict(first.settings)
+    changed: dict[str, Any] = told | {"system": {**told["system"], "prompt_sha256": _usual_prompt()}}
+    for name in ("ours", "theirs"):
+        heat = {"temperature": 1.0 if name == "theirs" else 0.0}
+        run = store.start_run(
+            "organs", name, "video", changed | {"system": {**changed["system"], "model_settings": heat}}
+        )
+        rows = store.score_rows(first)
+        scores: dict[str, list[Score]] = {}
+        for row in rows:
+            one = Score(item_id=row.item_id, metric=row.metric, value=row.value, scorer=row.scorer)
+            scores.setdefault(row.item_id, []).append(one)
+        store.write(run, [(answer, scores[item]) for item, answer in store.answers(first).items()])
+    found = proctor.explain("ours", "theirs", store=store, **FEW)
+    assert [one.steps for one in found.data.runs] == []  # the only step leads to the other side
+    assert [row["part"] for row in found.rows] == ["sampling"]
+
+    other: dict[str, Any] = {
+        **changed,
+        "system": {**changed["system"], "model": "test:n", "model_settings": {"temperature": 1.0}},
+    }
+    run = store.start_run("organs", "others", "video", other)
+    store.write(run, [(answer, scores[item]) for item, answer in store.answers(first).items()])
+    planned = proctor.explain("ours", "others", store=store, **FEW)
+    (row,) = planned.data.runs
+    between = store.start_run("organs", row.name, "video", {**changed, "system": {**changed["system"]}})
+    by_code = {item: [one for one in some if one.scorer == "code"] for item, some in scores.items()}
+    store.write(between, [(answer, by_code[item]) for item, answer in store.answers(first).items()])
+    waiting = proctor.explain("ours", "others", store=store, **FEW)
+    assert waiting.data.common == planned.data.common == 48
+    assert [row["part"] for row in waiting.rows] == ["asked"]
+    assert waiting.data.runs[0].why == f"12 answers without a score by {JUDGES[0]}: proctor score"
+
+
+def _usual_prompt() -> str:
+    return prompt_for_benchmark("organs").sha256
+
+
+def test_a_condition_is_one_difference_with_all_that_follows_from_it(tmp_path: Path, server: FaultyServer) -> None:
+    """Frames that are not shown, and a prompt that says so, are no differences of their own: no run is needed."""
+    (tmp_path / "media").mkdir()
+    benchmark = clips(tmp_path / "media", videos=2)
+    how: dict[str, Any] = {"model": "m", "base_url": server.url, "store": tmp_path / "s.db", "baselines": False}
+    proctor.run(benchmark, conditions=["video", "text-only"], **how)
+    found = proctor.explain("m/video", "m/text-only", store=tmp_path / "s.db", **FEW)
+    assert [row["part"] for row in found.rows] == ["condition"]
+    assert found.data.fixed == ()
+    assert {one.kind for one in found.data.differences} <= {"condition", "frames", "prompt"}
+    (frames,) = [one for one in found.data.differences if one.what == "frames shown"]
+    assert (frames.first, frames.second, frames.items) == ("4", "0", 6)
+    assert adds_up(found)
+    turned = proctor.explain("m/text-only", "m/video", store=tmp_path / "s.db", **FEW)
+    assert parts(turned) == pytest.approx({"condition": -parts(found)["condition"]}, abs=1e-12)

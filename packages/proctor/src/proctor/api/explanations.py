@@ -33,9 +33,13 @@ def explain(first: str | Path, second: str | Path, **options: Unpack[ExplainOpti
     runs = gap_runs(sides, given)
     told = wait_for(lambda: runs.ask(given["on_change"])) if given["ask"] else []
     between = runs.between
-    steps = tuple(runs.plan.steps) if between else ()
+    steps = tuple(runs.plan.steps) if between is not None else ()
     plan = Resampling(draws=given["draws"], seed=given["seed"])
     found = explain_gap(
-        GapGame(sides.first, sides.second, steps, between), plan, runs=runs.priced(), fixed=runs.plan.fixed
+        GapGame(sides.first, sides.second, steps, between or {}),
+        plan,
+        differences=runs.differences,
+        runs=runs.priced(),
+        fixed=runs.plan.fixed,
     )
     return ExplanationTable(found, (*sides.notes, *told))

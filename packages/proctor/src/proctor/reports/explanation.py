@@ -180,7 +180,8 @@ class ExplanationTable(FrameLike):
         named = ", ".join(_LABELS[kind].lower() for kind in kinds)
         split = [_LABELS[part.player].lower() for part in self.data.parts if part.player in ASKED_KINDS]
         if split:
-            return [f"What was asked differs in: {named}. Runs between the two sides tell apart: {', '.join(split)}."]
+            told = f"What was asked differs in: {named}. Told apart by runs: {', '.join(split)}."
+            return [f"{told} Each of these parts holds chance, too, unless the runs have repetitions (--repeats)."]
         return [f"What was asked differs in: {named}. Only further runs tell these apart."]
 
     def write(self, out: str | Path) -> ReportSummary:

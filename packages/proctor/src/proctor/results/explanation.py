@@ -118,6 +118,7 @@ def explain_gap(
     game: GapGame,
     plan: Resampling = Resampling(),
     *,
+    differences: tuple[RunDifference, ...] | None = None,
     runs: Sequence[RunBetween] = (),
     fixed: Sequence[tuple[str, str]] = (),
 ) -> Explanation:
@@ -127,8 +128,8 @@ def explain_gap(
     alone add to that side's own score; the other parts are Shapley values of the scores of all combinations on the common
     items, so that they do not depend on an order. All parts add up to the gap. Intervals are those of paired differences where
     every figure counts the same items (then the gap has the interval that `compare` gives), else bootstrap intervals over groups
-    of the items of either side, drawn together for all parts. `runs` are those that split, or would split, what was
-    asked, and `fixed` what of it no run can swap, with the reason.
+    of the items of either side, drawn together for all parts. `differences` are those of `differences_of`, if they are
+    known. `runs` are those that split, or would split, what was asked, and `fixed` what of it no run can swap, with the reason.
 
     Raises `InputError` if no item has an answer of both sides, or a figure is undefined on them (all answers missing and
     left out).
@@ -165,7 +166,7 @@ def explain_gap(
         tuple(part for part in found if part.player != ITEMS or _items_differ(game)),
         n,
         n_groups,
-        differences_of(game),
+        differences_of(game) if differences is None else differences,
         (*_fixed(game), *fixed),
         tuple(runs),
         game.players,

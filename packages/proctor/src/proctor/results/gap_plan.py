@@ -12,6 +12,7 @@ from proctor.results.explained_run import ExplainedRun
 from proctor.results.run_differences import (
     CONDITION,
     FRAMES,
+    MEDIA_FILES,
     MODEL,
     OPTIONS,
     OTHER,
@@ -29,7 +30,7 @@ _FRAME_OPTIONS = ("fps", "max_frames", "max_side", "overlay", "video_as")
 _PORTABLE = ("temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
 """Settings of a model that mean the same in other programs."""
 
-_NOT_ASKED_HERE = "the first side is no run of a model by Proctor: give such a run first"
+_NOT_ASKED_HERE = "the first side is no plain run of a model by Proctor: give such a run first"
 _OF_ANOTHER = {
     MODEL: "another model is another system",
     OPTIONS: "the order of a benchmark's options is part of its questions",
@@ -97,14 +98,14 @@ def swap_plan(
     if not asked:
         return nothing
     own, other = StatedSettings.of(first.settings), StatedSettings.of(second.settings)
-    here = first.asked_here and own.media is not None and own.prompt is not None
+    here = _is_plain(first)
     if not here or (mine := _prompt(own, prompts)) is None:
         why = _NOT_HERE if here else _NOT_ASKED_HERE
         every = {one.kind: _why_not(one.kind, asked, why) for one in asked if one.kind in STEPS}
         return replace(nothing, fixed=tuple((fixed | every).items()))
     steps: dict[str, Mapping[str, Any]] = {}
     for kind, found in (
-        (CONDITION, _condition(first, second)),
+        (CONDITION, _condition(first, second, own, other)),
         (FRAMES, _frames(own, other)),
         (PROMPT, _prompt_step(own, other, prompts)),
         (SAMPLING, _sampling(own, other, here=second.asked_here)),
@@ -112,11 +113,21 @@ def swap_plan(
         if any(one.kind == kind for one in asked):
             if found:
                 steps[kind] = found
-            else:
+            elif not _follows(kind, own, other, steps):
                 fixed[kind] = _why_not(kind, asked, _NOT_HERE if kind == PROMPT else "no option of a run")
-    fixed |= _left_over(own, other, steps)
+    fixed |= _left_over(own, other, steps) | _other_files(asked)
     ends = second.asked_here and bool(steps) and not fixed
     return SwapPlan(_base(first, own, mine), steps, tuple(fixed.items()), ends)
+
+
+def _is_plain(side: ExplainedRun) -> bool:
+    """Whether `proctor run --model` would ask a side's run again: no method, no code of another package, no own sampling."""
+    system, code = side.settings.get("system"), side.settings.get("code")
+    if not side.asked_here or not isinstance(system, dict) or (isinstance(code, dict) and "system" in code):
+        return False
+    sampling = system.get("sampling")
+    drawn = isinstance(sampling, dict) and sampling.get("count") is None and sampling.get("fps") is None
+    return drawn and {"model_settings", "prompt_sha256"} <= system.keys()
 
 
 def _base(first: ExplainedRun, own: StatedSettings, prompt: str) -> dict[str, Any]:
@@ -136,11 +147,14 @@ def _prompt(stated: StatedSettings, prompts: Mapping[str, str]) -> str | None:
     return prompts.get(str((stated.prompt or {}).get("prompt_sha256", "")))
 
 
-def _condition(first: ExplainedRun, second: ExplainedRun) -> dict[str, Any]:
+def _condition(first: ExplainedRun, second: ExplainedRun, own: StatedSettings, other: StatedSettings) -> dict[str, Any]:
+    """The second side's condition; with its frames, where the first side was shown none."""
     from proctor.media import CONDITIONS
 
-    known = second.condition in CONDITIONS.names() and first.condition != second.condition
-    return {"conditions": second.condition} if known else {}
+    if second.condition not in CONDITIONS.names() or first.condition == second.condition:
+        return {}
+    media = {} if own.media else other.media or {}
+    return {"conditions": second.condition} | {name: media[name] for name in _FRAME_OPTIONS if name in media}
 
 
 def _frames(own: StatedSettings, other: StatedSettings) -> dict[str, Any]:
@@ -166,6 +180,11 @@ def _sampling(own: StatedSettings, other: StatedSettings, *, here: bool) -> dict
     return {"settings": mine | taken} if taken else {}
 
 
+def _other_files(asked: list[RunDifference]) -> dict[str, str]:
+    known = [one for one in asked if one.what == MEDIA_FILES and UNRECORDED not in (one.first, one.second)]
+    return {MEDIA_FILES: "the files of a benchmark are no setting of a run"} if known else {}
+
+
 def _left_over(own: StatedSettings, other: StatedSettings, steps: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Settings that a step should take and no option of a run has."""
     found = {}
@@ -180,6 +199,13 @@ def _left_over(own: StatedSettings, other: StatedSettings, steps: Mapping[str, M
     if not_taken and SAMPLING in steps:
         found["sampling: " + ", ".join(not_taken)] = "another program's setting"
     return found
+
+
+def _follows(kind: str, own: StatedSettings, other: StatedSettings, steps: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a difference of what was sent follows from a step: other frames under another condition, and the number of
+    frames in the words of one and the same template."""
+    same_template = kind == PROMPT and own.prompt == other.prompt
+    return (kind == FRAMES and CONDITION in steps) or (same_template and bool(steps))
 
 
 def _why_not(kind: str, asked: list[RunDifference], other: str) -> str:

@@ -15,8 +15,9 @@ from proctor.results.explained_run import ExplainedRun
 from proctor.runs import recorded
 
 if TYPE_CHECKING:
-    from proctor.core import Item
+    from proctor.core import Answer, Item
     from proctor.media import ShownRecord
+    from proctor.results.arrays import Mask
     from proctor.results.gap_game import GapGame
 
 ITEMS, MISSING, READER, JUDGE = "items", "missing", "reader", "judge"
@@ -30,6 +31,7 @@ KINDS = (ITEMS, MISSING, READER, JUDGE, MODEL, CONDITION, FRAMES, OPTIONS, PROMP
 ASKED_KINDS = KINDS[4:]
 
 UNRECORDED = "not recorded"
+MEDIA_FILES = "media files (by hash)"
 
 _MEDIA = {
     "fps": "frames per second",
@@ -46,6 +48,7 @@ _NOT_LISTED = {"media", "system", "notes", "served", "servers", "recorded", "sha
                "shown", "oracle", "unsupported", "created", "task"}  # fmt: skip
 _DIFF_LINES = 24
 _DIGITS = 8
+_SHOWN_KEY = "shown"
 _SHOWN = 200
 _ABSENT = "none"
 
@@ -90,15 +93,25 @@ def _scoring(game: GapGame) -> Iterator[RunDifference]:
     read = [int((side.read_otherwise & game.common).sum()) for side in game.sides]
     if first.reader != second.reader or any(read):
         several = int((game.common & first.by_code).sum())
-        lines = [
-            f"{side.name}: {count} of {several} replies have another score as Proctor reads them now"
-            for side, count in zip(game.sides, read, strict=True)
-            if count
-        ]
+        lines = [line for side in game.sides for line in _read_lines(side, side.read_otherwise & game.common, several)]
         yield RunDifference(READER, "reader of replies", first.reader, second.reader, sum(read), several, tuple(lines))
     judged = game.common & ~first.by_code
     if first.scorer != second.scorer and judged.any():
         yield RunDifference(JUDGE, "judge", first.scorer, second.scorer, None, int(judged.sum()))
+
+
+def _read_lines(side: ExplainedRun, otherwise: Mask, several: int) -> list[str]:
+    """How many replies of a side have another score as they are read now, and how many of these name an option by a letter
+    that another program may have read in the order of the questions here."""
+    count = int(otherwise.sum())
+    if not count:
+        return []
+    items = [side.shared.listed[row] for row in np.flatnonzero(otherwise).tolist()]
+    turned = sum(_order(side, item) not in (None, "; ".join(item.options)) for item in items if len(item.options) > 1)
+    lines = [f"{side.name}: {count} of {several} replies have another score as Proctor reads them now"]
+    if turned:
+        lines.append(f"{side.name}: {turned} of these {count} were shown their options in another order than here")
+    return lines
 
 
 def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifference]:
@@ -114,6 +127,8 @@ def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifferen
         (SAMPLING, one.sampling, other.sampling, {}),
         (OTHER, one.other, other.other, {}),
     )
+    if first.condition != second.condition and {} in (one.media, other.media):
+        kinds = kinds[1:]  # one side shows nothing: that is its condition
     for kind, mine, theirs, named in kinds:
         yield from _pairs(kind, mine, theirs, named)
 
@@ -157,49 +172,65 @@ class StatedSettings:
     def of(cls, settings: Mapping[str, Any]) -> StatedSettings:
         """Of a run of Proctor, or of a log of another program (see `proctor.interchange`)."""
         system = settings.get("system")
-        other = {name: one for name, one in settings.items() if name not in _NOT_LISTED}
-        if not isinstance(system, dict):
-            sampling, shown = settings.get("sampling"), settings.get("shown")
-            return cls(
-                str(settings.get("model", "")),
-                shown if isinstance(shown, dict) else None,
-                None,
-                sampling if isinstance(sampling, dict) else None,
-                None if "recorded" in settings else other,
-            )
-        media = settings.get("media")
-        sampled = system.get("sampling")
-        media = {**(media if isinstance(media, dict) else {})}
-        media |= {name: one for name, one in (sampled if isinstance(sampled, dict) else {}).items() if one is not None}
+        if isinstance(system, dict):
+            return cls._of_run(settings, system)
+        sampling, shown = settings.get("sampling"), settings.get("shown")
+        return cls(
+            str(settings.get("model", "")),
+            shown if isinstance(shown, dict) else None,
+            None,
+            sampling if isinstance(sampling, dict) else None,
+            None if "recorded" in settings else _others(settings),
+        )
+
+    @classmethod
+    def _of_run(cls, settings: Mapping[str, Any], system: Mapping[str, Any]) -> StatedSettings:
+        """Of a run: under a condition that shows nothing there are no settings of frames."""
+        media, drawn = _object(settings.get("media")), _object(system.get("sampling"))
+        shown = media | {name: one for name, one in drawn.items() if one is not None} if media else {}
         prompt = {name: system[name] for name in ("prompt_sha256",) if name in system}
-        given = system.get("model_settings")
         more = {name: one for name, one in system.items() if name not in _ASKED_HERE}
-        return cls(str(system.get("model", "")), media, prompt, given if isinstance(given, dict) else {}, other | more)
+        sampling = _object(system.get("model_settings"))
+        return cls(str(system.get("model", "")), shown, prompt, sampling, _others(settings) | more)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _others(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in settings.items() if name not in _NOT_LISTED}
 
 
 def _by_item(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) -> Iterator[RunDifference]:
     """Differences of what was sent with each item, as far as both sides, or one of them, record it."""
     pairs = [(first.answers[0].get(item.id), second.answers[0].get(item.id)) for item in common]
-    shown = [tuple(() if one is None else recorded(one) for one in pair) for pair in pairs]
+    shown = [tuple(None if one is None else _shown(one) for one in pair) for pair in pairs]
     yield from _compared(FRAMES, "frames shown", [tuple(map(_number, pair)) for pair in shown])
     yield from _compared(FRAMES, "pictures (by hash)", [tuple(map(_hashes, pair)) for pair in shown])
-    yield from _compared(FRAMES, "media files (by hash)", [tuple(map(_files, pair)) for pair in shown])
+    yield from _compared(FRAMES, MEDIA_FILES, [tuple(map(_files, pair)) for pair in shown])
     orders = [(_order(first, item), _order(second, item)) for item in common if len(item.options) > 1]
     yield from _compared(OPTIONS, "order of the options", orders)
     yield from _prompts(first, second, common)
 
 
-def _number(shown: Sequence[ShownRecord]) -> int | None:
-    return sum(len(one.prefixes) for one in shown) if shown else None
+def _shown(answer: Answer) -> Sequence[ShownRecord] | None:
+    """What was shown, as recorded (empty: nothing was); None without a record."""
+    found = recorded(answer)
+    return found if found or answer.extra.get(_SHOWN_KEY) == [] else None
 
 
-def _hashes(shown: Sequence[ShownRecord]) -> str | None:
-    return " ".join(one.sha256[:8] for one in shown) if shown else None
+def _number(shown: Sequence[ShownRecord] | None) -> int | None:
+    return None if shown is None else sum(len(one.prefixes) for one in shown)
 
 
-def _files(shown: Sequence[ShownRecord]) -> str | None:
-    found = {name: digest for one in shown for name, digest in one.media.items()}
-    return ", ".join(f"{name} {digest[:8]}" for name, digest in sorted(found.items())) or None
+def _hashes(shown: Sequence[ShownRecord] | None) -> str | None:
+    return " ".join(one.sha256[:_DIGITS] for one in shown) if shown else None
+
+
+def _files(shown: Sequence[ShownRecord] | None) -> str | None:
+    found = {name: digest for one in shown or () for name, digest in one.media.items()}
+    return ", ".join(f"{name} {digest[:_DIGITS]}" for name, digest in sorted(found.items())) or None
 
 
 def _order(side: ExplainedRun, item: Item) -> str | None:

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from proctor.core import InputError, ProctorError, reader_or_default
+from proctor.core import InputError, ProctorError, count_of, reader_or_default
 from proctor.shell.explained_sides import ExplainedSides
 from proctor.shell.options import ExplainOptions, listed
 from proctor.shell.run_preparation import Arranged, arrange
 from proctor.shell.workers import benchmark_in
 
 if TYPE_CHECKING:
-    from proctor.results import ExplainedRun, RunBetween, SwapPlan
+    from proctor.results import ExplainedRun, RunBetween, RunDifference, SwapPlan
     from proctor.runs import Run, Tally
 
 
 @dataclass(frozen=True)
 class GapRuns:
     """The runs that tell apart what was asked (`rows`). `between` are those that are complete, if all are: by the steps that
-    each takes from the second side."""
+    each takes from the second side. `differences` are all differences of the two sides."""
 
     sides: ExplainedSides
     plan: SwapPlan
     given: ExplainOptions
+    differences: tuple[RunDifference, ...]
+    _read: dict[int, ExplainedRun | None] = field(default_factory=dict)  # complete runs, by number: each is read once
 
     @property
     def rows(self) -> list[RunBetween]:
@@ -46,20 +49,45 @@ class GapRuns:
         from proctor.results import RunBetween
 
         run, wanted, repeats = self._stored(name, condition), set(self._common()), self._repeats()
-        there = 0
-        for number in range(repeats if run is not None else 0):
-            there += len(wanted & self.sides.where.store.settled(run, number)) if run is not None else 0
-        return RunBetween(steps, name, condition, there, len(wanted) * repeats - there)
+        if run is None:
+            return RunBetween(steps, name, condition, 0, len(wanted) * repeats)
+        there = sum(len(wanted & self.sides.where.store.settled(run, number)) for number in range(repeats))
+        left = len(wanted) * repeats - there
+        return RunBetween(steps, name, condition, there, left, why="" if left else self._unscored(run))
+
+    def _unscored(self, run: Run) -> str:
+        """What a complete run lacks: scores by the first side's scorer."""
+        side = self._side(run)
+        lacking = int((self._mask & ~side.items).sum()) if side is not None else int(self._mask.sum())
+        scorer = self.sides.first.scorer
+        return f"{count_of(lacking, 'answer')} without a score by {scorer}: proctor score" if lacking else ""
+
+    def _side(self, run: Run) -> ExplainedRun | None:
+        """A run between, scored by the first side's scorer as far as it is; None without any score."""
+        from proctor.results import run_to_explain
+        from proctor.runs import CODE
+
+        if run.id not in self._read:
+            first, found = self.sides.first, None
+            scored = self.sides.where.store.count_scored(run, first.scorer) > 0
+            with suppress(ProctorError):
+                found = run_to_explain(first.shared, run, scorer=first.scorer if scored else CODE, policy=first.policy)
+            self._read[run.id] = found
+        return self._read[run.id]
 
     def _stored(self, name: str, condition: str) -> Run | None:
         runs = self.sides.where.store.runs(self.sides.where.benchmark)
         return next((run for run in runs if (run.system, run.condition) == (name, condition)), None)
 
-    def _common(self) -> list[str]:
+    @property
+    def _mask(self) -> NDArray[np.bool_]:
         """The items that both sides have an answer of: what is asked."""
-        first, second = self.sides.first, self.sides.second
-        rows = np.flatnonzero(first.items & second.items)
-        return [first.shared.listed[row].id for row in rows.tolist()]
+        found: NDArray[np.bool_] = self.sides.first.items & self.sides.second.items
+        return found
+
+    def _common(self) -> list[str]:
+        listed = self.sides.first.shared.listed
+        return [listed[row].id for row in np.flatnonzero(self._mask).tolist()]
 
     def _repeats(self) -> int:
         return max(1, len(self.sides.first.answers))
@@ -96,7 +124,7 @@ class GapRuns:
         """Ask what is left of each run, one after the other; what is on disk stays, and the next call goes on. Returns what
         was done, in sentences. Raises `InputError` where no run can tell anything apart."""
         rows = self.rows
-        if not rows:
+        if not self.plan.steps:
             raise InputError("--ask", found="no difference that a run can swap", expected="one (see the table)")
         told = []
         for row in rows:
@@ -106,46 +134,35 @@ class GapRuns:
         return told
 
     @property
-    def between(self) -> dict[frozenset[str], ExplainedRun]:
-        """The runs, by their steps; empty unless all are complete and scored."""
-        from proctor.results import run_to_explain
-
-        rows, first = self.rows, self.sides.first
-        if not rows or any(row.left for row in rows):
-            return {}
-        found = {}
-        for row in rows:
-            run = self._stored(row.name, row.condition)
-            if run is None:
-                return {}
-            found[frozenset(row.steps)] = run_to_explain(
-                first.shared, run, scorer=first.scorer if _scored_by(self.sides, run) else "", policy=first.policy
-            )
-        return found
-
-
-def _scored_by(sides: ExplainedSides, run: Run) -> bool:
-    """Whether the first side's scorer has scored a run."""
-    return sides.where.store.count_scored(run, sides.first.scorer) > 0
+    def between(self) -> dict[frozenset[str], ExplainedRun] | None:
+        """The runs, by their steps; None unless all are complete and scored. None are needed where the two sides differ in
+        one step alone."""
+        rows = self.rows
+        if any(row.left or row.why for row in rows):
+            return None
+        runs = {frozenset(row.steps): self._stored(row.name, row.condition) for row in rows}
+        sides = {steps: self._side(run) for steps, run in runs.items() if run is not None}
+        return {steps: side for steps, side in sides.items() if side is not None}
 
 
 def gap_runs(sides: ExplainedSides, given: ExplainOptions) -> GapRuns:
     """The runs between two sides, as far as any can tell apart what was asked."""
     from proctor.results import GapGame, differences_of, swap_plan
 
-    differences = differences_of(GapGame(sides.first, sides.second))
-    templates = _templates(sides.where.benchmark, listed(given["prompts"]))
-    return GapRuns(sides, swap_plan(sides.first, sides.second, differences, templates), given)
+    found = differences_of(GapGame(sides.first, sides.second))
+    sounding = any(item.sounding for item in sides.first.shared.listed)
+    templates = _templates(sides.where.benchmark, listed(given["prompts"]), sounding=sounding)
+    return GapRuns(sides, swap_plan(sides.first, sides.second, found, templates), given, found)
 
 
-def _templates(benchmark: str, files: Sequence[str | Path]) -> dict[str, str]:
+def _templates(benchmark: str, files: Sequence[str | Path], *, sounding: bool) -> dict[str, str]:
     """The choice of each prompt template that is here, by its hash: the usual one, the benchmark's variants, and the given
     files. Raises `InputError` for a file that is no template."""
     from proctor.systems import prompt_for_benchmark
 
     found: dict[str, str] = {}
     for choice in (*map(str, files), *_variants(benchmark), ""):
-        found[prompt_for_benchmark(benchmark, choice).sha256] = choice
+        found[prompt_for_benchmark(benchmark, choice, sounding=sounding).sha256] = choice
     return found
 
 
