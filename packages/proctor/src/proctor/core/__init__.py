@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         need_extra,
         pip_install,
     )
+    from proctor.core.evidence import Evidence, EvidenceBox, EvidenceWindow, Region
     from proctor.core.field_problems import expected_words, first_problem, found_words
     from proctor.core.files import (
         JSON_BREAKS,
@@ -165,7 +166,6 @@ if TYPE_CHECKING:
         Item,
         Media,
         Reference,
-        Region,
         Reliability,
         Scan,
         TagValue,
@@ -254,7 +254,7 @@ __all__ = [
     "PUBLISHED_FIGURES", "QUESTION_WRITERS", "RATING_READERS", "RETRIES", "SHEET_SUFFIXES", "SUBMISSION_WRITERS",
     "TIMEOUT_S", "VALIDATORS", "AboutFiles", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader",
     "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion",
-    "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck",
+    "DataSource", "DerivedDimension", "Dimension", "Download", "Evidence", "EvidenceBox", "EvidenceWindow", "Excerpt", "FailedPolicy", "FileCheck",
     "FileLocation", "FilesOrigin", "Finding", "Frame", "FrozenModel", "Image", "InfrastructureError",
     "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions",
     "NeedsReferences", "NoVerdictError", "Offered", "OfficialFigure", "Option", "OptionWriter", "ParseError",
