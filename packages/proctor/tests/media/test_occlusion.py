@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-
 from typing import Any
 
 import numpy as np
@@ -115,10 +114,10 @@ def drawn(seed: int) -> Evidence:
 def check_elsewhere(hidden: Hidden, other: Hidden, starts: list[float]) -> None:
     assert length(other.windows) == pytest.approx(length(hidden.windows))
     assert sorted(b - a for a, b in other.windows) == pytest.approx(sorted(b - a for a, b in hidden.windows))
-    for one in other.windows:
-        assert SPAN[0] <= one[0]
-        assert one[1] <= SPAN[1] + 1e-6
-        assert all(min(one[1], b) - max(one[0], a) <= 1e-6 for a, b in hidden.times)
+    for start, end in other.windows:
+        assert SPAN[0] <= start
+        assert end <= SPAN[1] + 1e-6
+        assert all(min(end, b) - max(start, a) <= 1e-6 for a, b in hidden.times)
     assert all(b <= c + 1e-6 for (_, b), (c, _) in zip(other.windows, other.windows[1:], strict=False))
     assert [(one.start, one.end) for one in other.stretches] == [(one.start, one.end) for one in hidden.stretches]
     for one, moved in zip(hidden.stretches, other.stretches, strict=True):

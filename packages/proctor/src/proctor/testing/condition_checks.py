@@ -191,13 +191,13 @@ def _with_sound(item: Item) -> Item:
 
 def _with_evidence(item: Item) -> Item:
     """The item, whose answer is visible for a second of its clip, or in a part of its first picture."""
-    box = {"x": 0.1, "y": 0.1, "width": 0.3, "height": 0.3}
     if isinstance(item.media[0], VideoClip):
         evidence = Evidence(
-            windows=(EvidenceWindow(start=1.0, end=2.0),), boxes=(EvidenceBox(**box, start=2.5, end=3.5),)
+            windows=(EvidenceWindow(start=1.0, end=2.0),),
+            boxes=(EvidenceBox(x=0.1, y=0.1, width=0.3, height=0.3, start=2.5, end=3.5),),
         )
     else:
-        evidence = Evidence(boxes=(EvidenceBox(**box),))
+        evidence = Evidence(boxes=(EvidenceBox(x=0.1, y=0.1, width=0.3, height=0.3),))
     return item.model_copy(update={"evidence": evidence})
 
 
