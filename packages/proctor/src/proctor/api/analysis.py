@@ -56,10 +56,12 @@ def results(
     `proctor results`.
     """
     from proctor.results import results as compute
+    from proctor.results import with_reliance
 
     given = filled("results", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
-    return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
+    found = compute(where.store, where.benchmark, options_of(where, given))
+    return ResultsTable(with_reliance(where.store, where.benchmark, found))
 
 
 def critical(

@@ -166,15 +166,20 @@ def _show_scores(
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
         return
-    from proctor.reports import results_tables, scarce_line, scarce_results  # after what may be refused: it takes long
+    from proctor.reports import (  # after what may be refused: it takes long
+        reliance_tables,
+        results_tables,
+        scarce_line,
+        scarce_results,
+    )
 
     rows = found.to_json()
     if output is OutputFormat.JSON:
         rows = [row | settings_of(options) for row in rows]
     if output is OutputFormat.CSV:
-        rows = [_without(row, "facets", "levels", "consistency") | row["facets"] for row in rows]
+        rows = [_without(row, "facets", "levels", "consistency", "reliance") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
-    show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
+    show(output, rows, *results_tables(_without_metrics(found, few)), *reliance_tables(found), apart=True)
     print_note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
 

@@ -121,6 +121,13 @@ class ResultsTable(DrawnTable):
         return [{**_without(row, "facets", "levels"), **row["facets"], "levels": row["levels"]} for row in plain]
 
     @property
+    def reliance(self) -> list[Record]:
+        """What each system loses when the evidence is hidden, beyond what it loses when as much elsewhere is: the fields of
+        `reliance` in the JSON of `proctor results`, with system and scorer. Empty where no system was run under
+        `occlude-evidence` and `occlude-elsewhere`."""
+        return [{"system": one.system, "scorer": one.scorer, **one.to_json()} for one in self.data.reliance]
+
+    @property
     def title(self) -> str:
         """The benchmark's."""
         card = self.data.card
@@ -148,10 +155,11 @@ class ResultsTable(DrawnTable):
     @property
     def tables(self) -> Sequence[Table]:
         """Those of `proctor results`."""
-        from proctor.reports import results_tables, scarce_results
+        from proctor.reports import reliance_tables, results_tables, scarce_results
 
         few = scarce_results(self.data)
-        return results_tables(replace(self.data, rows=[row for row in self.data.rows if row.metric not in few]))
+        shown = replace(self.data, rows=[row for row in self.data.rows if row.metric not in few])
+        return [*results_tables(shown), *reliance_tables(self.data)]
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot one metric (by default the headline, else the first that has values) with intervals: a line for each

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         similarity_scores,
     )
     from proctor.results.reading_once import reading_once
+    from proctor.results.reliance import Reliance, reliances, with_reliance
     from proctor.results.results import (
         GUESSABLE,
         Options,
@@ -146,6 +147,7 @@ __all__ = [
     "PooledMetric",
     "RankedRun",
     "RankedScores",
+    "Reliance",
     "RepetitionNoise",
     "Result",
     "Results",
@@ -206,6 +208,7 @@ __all__ = [
     "read_pilot",
     "read_sample",
     "reading_once",
+    "reliances",
     "repetition_noise",
     "results",
     "rule_rows",
@@ -217,6 +220,7 @@ __all__ = [
     "status_counts",
     "summary_title",
     "wins_of",
+    "with_reliance",
     "write_rows",
     "write_sample",
     "write_sums",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.metrics.text import Encoder
     from proctor.results.consistency import Consistency
+    from proctor.results.reliance import Reliance
 
 Mask = NDArray[np.bool_]
 
@@ -129,17 +130,28 @@ class Results:
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
     """How the repetitions of each run agree, where items were answered several times (`results.consistency`)."""
+    reliance: tuple[Reliance, ...] = ()
+    """What systems lose when the evidence is hidden (`results.reliance`)."""
     over_items: tuple[str, ...] = ()
     """The metrics over many items that are shown: they rest on the first repetition."""
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The rows as plain data; one over all items has its run's `consistency`, if there is one."""
+        """The rows as plain data; one over all items has its run's `consistency`, if there is one, and that of accuracy under
+        `occlude-evidence` its system's `reliance`."""
         known = {(one.system, one.condition, one.metric, one.scorer): one.to_json() for one in self.consistency}
         rows = []
         for row in self.rows:
             own = known.get((row.system, row.condition, row.metric, row.scorer)) if not row.facets else None
-            rows.append(row.to_json() | ({} if own is None else {"consistency": own}))
+            lost = _reliance_of(row, self.reliance)
+            more = {} if lost is None else {"reliance": lost.to_json()}
+            rows.append(row.to_json() | ({} if own is None else {"consistency": own}) | more)
         return rows
+
+
+def _reliance_of(row: Result, found: Sequence[Reliance]) -> Reliance | None:
+    key = (row.system, row.condition, row.metric, row.scorer)
+    sides = (((one.comparison.second, one.comparison.metric, one.scorer), one) for one in found if not row.facets)
+    return next((one for (side, *rest), one in sides if (side.system, side.condition, *rest) == key), None)
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
