@@ -130,10 +130,10 @@ class Results:
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
     """How the repetitions of each run agree, where items were answered several times (`results.consistency`)."""
-    reliance: tuple[Reliance, ...] = ()
-    """What systems lose when the evidence is hidden (`results.reliance`)."""
     over_items: tuple[str, ...] = ()
     """The metrics over many items that are shown: they rest on the first repetition."""
+    reliance: tuple[Reliance, ...] = ()
+    """What systems lose when the evidence is hidden (`results.reliance`)."""
 
     def to_json(self) -> list[dict[str, Any]]:
         """The rows as plain data; one over all items has its run's `consistency`, if there is one, and that of accuracy under
