@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -253,13 +253,22 @@ def _free_shift(
         shift = (float(across) * room[0] - left, float(down) * room[1] - top)
         if free(shift):
             return shift
-    acrosses = {-left, room[0] - left, *(one[2] - box[0] for one in taken for box in group)}
-    downs = {-top, room[1] - top, *(one[3] - box[1] for one in taken for box in group)}
-    acrosses |= {one[0] - box[2] for one in taken for box in group}
-    downs |= {one[1] - box[3] for one in taken for box in group}
-    at_edges = [(across, down) for across in sorted(acrosses) for down in sorted(downs)]
+    at_edges = _shifts_to_edges(group, taken, (left, top), room)
     order = draw.permutation(len(at_edges))
     return next((at_edges[k] for k in order if free(at_edges[k])), None)
+
+
+def _shifts_to_edges(
+    group: Sequence[Rectangle], taken: Sequence[Rectangle], corner: tuple[float, float], room: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """The shifts by which the group touches the picture's edge, or what is taken, both across and down."""
+    both: list[list[float]] = []
+    for axis in (0, 1):
+        found = {-corner[axis], room[axis] - corner[axis]}
+        for one, box in product(taken, group):
+            found |= {one[axis + 2] - box[axis], one[axis] - box[axis + 2]}
+        both.append(sorted(found))
+    return list(product(both[0], both[1]))
 
 
 def shared_area(a: Rectangle, b: Rectangle) -> float:

@@ -481,17 +481,20 @@ def estimate_runs(
         mine = [item for item in items if system.supports(item)]
         for condition in conditions:
             run = runs.get((system.name, condition))
-            left: list[Item] = []
             shown = [item for item in mine if not why_unable(item, condition, library, options.seed)]
-            for repetition in range(options.repeats):
-                done = store.settled(run, repetition) if store is not None and run is not None else set()
-                left += [item for item in shown if item.id not in done]
+            left = shown * options.repeats if store is None or run is None else _left(store, run, shown, options)
             there, repeats = options.repeats * len(shown) - len(left), options.repeats
             estimate = RunEstimate(system.name, condition, there, len(left), 0, 0, repetitions=repeats)
             if "model" in system.settings:
                 estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
             found.append(estimate)
     return found
+
+
+def _left(store: Store, run: Run, items: Sequence[Item], options: PlanOptions) -> list[Item]:
+    """The items that a run lacks, for each repetition."""
+    done = [store.settled(run, repetition) for repetition in range(options.repeats)]
+    return [item for known in done for item in items if item.id not in known]
 
 
 def _with_tokens(

@@ -139,20 +139,25 @@ def _box(trace: Trace, video: AnnotatedVideo) -> EvidenceBox | None:
     )
 
 
-def traces_of(annotation_line: Timeline) -> Traces:
-    """The traces that an annotation with a box a second gives: from one second to the next the box around both. Before its
-    first and after its last box in a row an instance may be anywhere in the frame for a second."""
-    video = annotation_line.annotation.video
-    frame = AnnotatedBox(x=0, y=0, width=video.width, height=video.height)
+def traces_of(line: Timeline) -> Traces:
+    """The traces that an annotation with a box a second gives: from one second to the next the box around both. A second
+    before the first box in a row, and after the last one, nobody drew where the instance is: there it is that box, half as
+    large again on each side."""
     found: list[tuple[str, tuple[Trace, ...]]] = []
-    for seen in annotation_line.annotation.by_instance().values():
-        boxes = {one.second: one.box for one in seen if one.box is not None and one.second <= annotation_line.end}
+    for seen in line.annotation.by_instance().values():
+        boxes = {one.second: one.box for one in seen if one.box is not None and one.second <= line.end}
         own: list[Trace] = []
         for _, group in groupby(enumerate(sorted(boxes)), key=lambda pair: pair[1] - pair[0]):
             run = [second for _, second in group]
-            own.append(Trace(max(0.0, run[0] - 1.0), run[0], frame))
-            own += [Trace(a, a + 1, hull([boxes[a], boxes[a + 1]])) for a in run[:-1]]
-            own.append(Trace(run[-1], min(video.seconds, run[-1] + 1.0), frame))
+            if run[0] > 0:
+                own.append(Trace(run[0] - 1.0, run[0], _grown(boxes[run[0]])))
+            own += [Trace(a, a + 1.0, hull([boxes[a], boxes[a + 1]])) for a in run[:-1]]
+            own.append(Trace(run[-1], run[-1] + 1.0, _grown(boxes[run[-1]])))
         if own:
             found.append((seen[0].class_name, tuple(own)))
     return Traces(tuple(found))
+
+
+def _grown(box: AnnotatedBox) -> AnnotatedBox:
+    across, down = box.width / 2, box.height / 2
+    return AnnotatedBox(x=box.x - across, y=box.y - down, width=2 * box.width, height=2 * box.height)
