@@ -1,7 +1,7 @@
 """Whether hiding the evidence takes away what a system looks at, and hiding as much elsewhere does not: `classical-vision` on
 simulated procedures, whose questions say where and when their answer is visible.
 
-python bench/evidence.py --videos 24                (the table of docs/reference/conditions.md; 10 minutes of one core)
+python bench/evidence.py --videos 24                (the table of docs/reference/conditions.md; 4 minutes of one core)
 python bench/evidence.py --videos 24 --format json  (the same for programs)
 """
 
