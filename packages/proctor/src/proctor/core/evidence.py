@@ -40,7 +40,7 @@ class Region(FrozenModel):
 
 def _medium_field() -> int:
     """The place of a medium among the item's media, from 0; left out of JSON for the first one."""
-    given: int = Field(default=0, ge=0, exclude_if=lambda place: place == 0)
+    given: int = Field(default=0, ge=0, exclude_if=lambda position: position == 0)
     return given
 
 

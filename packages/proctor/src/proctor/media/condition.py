@@ -26,14 +26,14 @@ class FrameSlot:
 
 @dataclass(frozen=True, slots=True)
 class SoundSlot:
-    """One sound that a system gets: its medium, start and end, and label. `clip` is start and end of the whole sound, `place`
-    the place of its medium among the item's media. It is made `silent` in these stretches, in seconds of the file."""
+    """One sound that a system gets: its medium, start and end, and label. `clip` is start and end of the whole sound,
+    `position` the place of its medium among the item's media. It is made `silent` in these stretches, in seconds of the file."""
 
     medium: VideoClip | AudioClip
     span: tuple[float, float]
     label: str
     clip: tuple[float, float]
-    place: int = 0
+    position: int = 0
     silent: tuple[tuple[float, float], ...] = ()
 
 

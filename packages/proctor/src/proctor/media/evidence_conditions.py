@@ -16,7 +16,7 @@ from proctor.media.occlusion import Hidden, Interval, elsewhere, evident, within
 from proctor.media.sampling import picture_starts
 
 NO_EVIDENCE = "no evidence"
-NO_FREE_PLACE = "no free place for as much elsewhere"
+NO_ROOM = "no free place for as much elsewhere"
 NOTHING_LEFT = "the evidence is all that is shown"
 
 
@@ -47,8 +47,10 @@ class EvidenceCondition(Condition):
         if evidence is None:
             return NO_EVIDENCE
         named = evidence.media
-        clocks = tuple(_clock(scene, medium) if place in named else None for place, medium in enumerate(item.media))
-        return _hidden(evidence, clocks, (item.id, scene.seed) if self.elsewhere else None) or NO_FREE_PLACE
+        clocks = tuple(
+            _clock(scene, medium) if position in named else None for position, medium in enumerate(item.media)
+        )
+        return _hidden(evidence, clocks, (item.id, scene.seed) if self.elsewhere else None) or NO_ROOM
 
 
 _Clock = tuple[Interval, tuple[float, ...]]
@@ -71,12 +73,12 @@ def _hidden(
     """What is hidden of each medium: the evidence or, `drawn` for an item with a seed, as much elsewhere; None if there is
     no place for that."""
     found = []
-    for place, clock in enumerate(clocks):
+    for position, clock in enumerate(clocks):
         span, starts = clock or (None, ())
-        hidden = evident(evidence, place, span, starts)
+        hidden = evident(evidence, position, span, starts)
         if drawn is not None:
             name, seed = drawn
-            other = elsewhere(hidden, span, starts, generator(seed, "occlude-elsewhere", name, str(place)))
+            other = elsewhere(hidden, span, starts, generator(seed, "occlude-elsewhere", name, str(position)))
             if other is None:
                 return None
             hidden = other
@@ -100,7 +102,7 @@ class OccludeEvidence(EvidenceCondition):
 
     def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
         hidden = self.hidden(scene)
-        return [replace(slot, silent=hidden[slot.place].windows) for slot in slots]
+        return [replace(slot, silent=hidden[slot.position].windows) for slot in slots]
 
 
 class OccludeElsewhere(OccludeEvidence):
@@ -138,7 +140,7 @@ class CutEvidence(EvidenceCondition):
 
     def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
         hidden = self.hidden(scene)
-        silent = [without(slot.clip, self._shown(hidden[slot.place], slot.clip)) for slot in slots]
+        silent = [without(slot.clip, self._shown(hidden[slot.position], slot.clip)) for slot in slots]
         return [replace(slot, silent=tuple(own)) for slot, own in zip(slots, silent, strict=True)]
 
     def _shows(self, hidden: Hidden, at: float | None) -> bool:

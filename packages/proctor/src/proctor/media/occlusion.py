@@ -155,10 +155,10 @@ def elsewhere(
     stretches: list[Stretch] = []
     shifts: list[tuple[float, float]] = []
     for one in hidden.stretches:
-        placed = _boxes_elsewhere(one.boxes, shifts, draw)
-        if placed is None:
+        shifted = _boxes_elsewhere(one.boxes, shifts, draw)
+        if shifted is None:
             return None
-        boxes, shifts = placed
+        boxes, shifts = shifted
         stretches.append(Stretch(one.start, one.end, boxes))
     return Hidden(windows, tuple(stretches))
 
@@ -166,7 +166,7 @@ def elsewhere(
 def _windows_elsewhere(
     hidden: Hidden, span: Interval, starts: Sequence[float], draw: np.random.Generator
 ) -> tuple[Interval, ...] | None:
-    """Windows of the same lengths, the longest placed first, each at the start of a picture, at times at which nothing is
+    """Windows of the same lengths, the longest first, each at the start of a picture, at times at which nothing is
     hidden."""
     taken = list(hidden.times)
     found: list[Interval] = []
@@ -199,7 +199,7 @@ def _start_in(gaps: Sequence[Interval], starts: Sequence[float], draw: np.random
 def _boxes_elsewhere(
     boxes: Sequence[Rectangle], shifts: Sequence[tuple[float, float]], draw: np.random.Generator
 ) -> tuple[tuple[Rectangle, ...], list[tuple[float, float]]] | None:
-    """The groups of boxes at free places, the largest placed first, and how far each was moved."""
+    """The groups of boxes at free places, the largest first, and how far each was moved."""
     taken = [_grown(box) for box in boxes]
     groups = sorted(overlapping(boxes), key=lambda group: -_extent(group))
     found: list[Rectangle] = []
@@ -209,9 +209,9 @@ def _boxes_elsewhere(
         if shift is None:
             return None
         moved.append(shift)
-        placed = [_shifted(box, shift) for box in group]
-        found += placed
-        taken += [_grown(box) for box in placed]
+        shifted = [_shifted(box, shift) for box in group]
+        found += shifted
+        taken += [_grown(box) for box in shifted]
     return tuple(found), moved
 
 
@@ -239,8 +239,8 @@ def _free_shift(
     is a free place, there is one there)."""
 
     def free(shift: tuple[float, float]) -> bool:
-        placed = [_shifted(box, shift) for box in group]
-        return all(_inside(box) and not any(shared_area(box, one) > _AREA for one in taken) for box in placed)
+        shifted = [_shifted(box, shift) for box in group]
+        return all(_inside(box) and not any(shared_area(box, one) > _AREA for one in taken) for box in shifted)
 
     for shift in known:
         if free(shift):

@@ -229,7 +229,7 @@ class _MediaView:
             return []
         clip, span = self._clips[0], self._library.span(self._clips[0])
         pictures = [Picture(clip.source, time, clip.region, scan=clip.scan) for time in times]
-        own = [FrameSlot(one, one.at, "", span, self._place(clip)) for one in pictures]
+        own = [FrameSlot(one, one.at, "", span, self._position_of(clip)) for one in pictures]
         return self._frames([slot for frame_slot in own for slot in self._under_condition([frame_slot], whole=False)])
 
     def arranged(self, request: Request) -> list[FrameSlot]:
@@ -334,7 +334,7 @@ class _MediaView:
             clip = self._library.sound_span(medium)
             start, end = _within(clip, window)
             if start < end:
-                slots.append(SoundSlot(medium, (start, end), label, clip, self._place(medium)))
+                slots.append(SoundSlot(medium, (start, end), label, clip, self._position_of(medium)))
         heard = self._of_condition(lambda: self._condition.listen(slots, self._scene(whole=window is None)))
         wavs = [silenced(self._library.sound(one.medium, one.span), one.span[0], one.silent) for one in heard]
         return [Sound(wav, one.label, slot.span) for wav, one, slot in zip(wavs, heard, slots, strict=True)]
@@ -347,7 +347,7 @@ class _MediaView:
     def _scene(self, *, whole: bool) -> ConditionContext:
         return ConditionContext(self._whole, self._others, self._seed, self._library, whole)
 
-    def _place(self, medium: Media) -> int:
+    def _position_of(self, medium: Media) -> int:
         """The place of a medium among those of the whole item."""
         return _position(medium, self._whole.media)
 
@@ -360,7 +360,7 @@ class _MediaView:
         for medium in self._item.pictured:
             if not isinstance(medium, VideoClip):
                 picture = Picture(medium.source, None, medium.region, scan=medium.scan)
-                slots.append(FrameSlot(picture, None, medium.label, medium=self._place(medium)))
+                slots.append(FrameSlot(picture, None, medium.label, medium=self._position_of(medium)))
                 continue
             clip = self._library.span(medium)
             start, end = _within(clip, request.window)
@@ -370,11 +370,11 @@ class _MediaView:
             self._check_number(medium, (start, end), request)
             prefix = f"clip {self._clips.index(medium) + 1}, " if len(self._clips) > 1 else ""
             own = picture_starts(self._library, medium, (start, end)) if request.own else None
-            place = self._place(medium)
-            parts = self._of_condition(partial(self._condition.parts, place, (start, end), self._scene(whole=whole)))
+            position = self._position_of(medium)
+            parts = self._of_condition(partial(self._condition.parts, position, (start, end), self._scene(whole=whole)))
             for time in own or sample_parts(parts, settings, count=request.count, fps=request.fps):
                 picture = Picture(medium.source, time, medium.region, scan=medium.scan)
-                slots.append(FrameSlot(picture, time, prefix + time_label(time), clip, place))
+                slots.append(FrameSlot(picture, time, prefix + time_label(time), clip, position))
         return slots, whole
 
     def _check_number(self, clip: VideoClip, span: tuple[float, float], request: Request) -> None:
