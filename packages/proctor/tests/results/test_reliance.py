@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from PIL import Image
 
 import proctor
-from proctor.core import ACCURACY, Benchmark, Evidence, EvidenceWindow, Item, Reference, VideoClip
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    Evidence,
+    EvidenceWindow,
+    InputError,
+    Item,
+    Reference,
+    VideoClip,
+)
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, pictures_at
 from proctor.results import Options, compare_runs, load_items, reliances, status_counts
+from proctor.runs import PlanOptions, estimate_runs
+from proctor.systems import build_system
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.program import proctor as command
 
@@ -192,3 +206,61 @@ def test_a_moment_alone_is_hidden_as_in_the_view(made: Any, tmp_path: Path) -> N
     frames = pictures_at(item, "occlude-evidence", library, [1.0, 2.5, 3.5, 5.0])
     assert [is_dark(frame.jpeg) for frame in frames] == [False, True, True, False]
     assert len(pictures_at(item, "cut-evidence", library, [1.0, 2.5, 3.5, 5.0])) == 2
+
+
+def test_no_system_is_told_the_evidence_also_where_it_says_what_it_supports(tmp_path: Path) -> None:
+    """All that a system ever gets of an item, with the reference."""
+    seen: list[Item] = []
+
+    class Nosy:
+        name = "nosy"
+        settings: ClassVar[dict[str, Any]] = {}
+
+        def supports(self, item: Item) -> bool:
+            seen.append(item)
+            return True
+
+        async def answer(self, item: Item, view: Any) -> Answer:
+            seen.append(item)
+            return Answer(item_id=item.id, text="yes")
+
+    proctor.run(
+        benchmark(tmp_path),
+        [Nosy()],
+        conditions=["occlude-evidence"],
+        store=":memory:",
+        media=tmp_path,
+        baselines=False,
+    )
+    assert len(seen) > 3 * VIDEOS
+    assert all(item.evidence is None and item.reference is None for item in seen)
+
+
+def test_a_condition_that_shows_no_item_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    whole = benchmark(tmp_path)
+    plain = replace(whole, items=tuple(item.model_copy(update={"evidence": None}) for item in whole.items))
+    with pytest.raises(ConfigurationError) as caught:
+        proctor.run(plain, [guesses], conditions=["cut-evidence"], store=":memory:", media=tmp_path, baselines=False)
+    assert str(caught.value) == (
+        "condition 'cut-evidence' makes no sense for lamps: no item says where and when its answer is visible (evidence)"
+    )
+    long = replace(whole, items=tuple(item for item in whole.items if item.id.endswith("q1")))
+    with pytest.raises(InputError) as told:
+        proctor.run(
+            long, [guesses], conditions=["occlude-elsewhere"], store=":memory:", media=tmp_path, baselines=False
+        )
+    assert str(told.value) == (
+        "lamps: condition 'occlude-elsewhere': found 12 items: no free place for as much elsewhere, expected an item to ask"
+    )
+
+
+def test_a_run_that_goes_on_asks_nothing_again(made: Any) -> None:
+    root = Path(made.store.shown).parent
+    again = proctor.run(
+        benchmark(root), [looks], conditions=CONDITIONS, store=made.store.shown, media=root, baselines=False
+    )
+    assert again.done[0].startswith("Asked 0")
+    library = MediaLibrary(root, cache_dir=root / "cache")
+    system = build_system("random", seed=0)
+    estimates = estimate_runs(None, benchmark(root), [system], CONDITIONS, library, PlanOptions(repeats=2))
+    assert [one.items for one in estimates] == [2 * 3 * VIDEOS, 2 * VIDEOS, 2 * 2 * VIDEOS]

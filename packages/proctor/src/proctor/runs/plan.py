@@ -221,7 +221,7 @@ class _Asking:
         asked, or its run says so."""
         key = condition, item.id
         if key not in self._unable:
-            self._unable[key] = why_unable(item, condition, self.library, self.options.seed)
+            self._unable[key] = why_unable(item, condition, self.library, seed=self.options.seed)
         return self._unable[key]
 
     def shown(self, items: Sequence[Item], condition: str) -> list[Item]:
@@ -242,7 +242,7 @@ class _Asking:
         """The items that a system answers, after learning from all items that count, if it does learn."""
         if isinstance(system, NeedsReferences):
             system.learn(self.benchmark.counted(all_items=self.options.all_items))
-        return [item for item in self.items if system.supports(item)]
+        return _supported(system, self.items)
 
     def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
         """The settings of a system's run."""
@@ -298,7 +298,7 @@ def _check_sound(
     hearing = [name for name in conditions if CONDITIONS.get(name).sees and CONDITIONS.get(name).hears]
     sounding = [item for item in items if item.sounding]
     for system in [one for one in systems if hearing and getattr(one, "takes_sound", None) is False]:
-        mine = [item for item in sounding if system.supports(item)]
+        mine = _supported(system, sounding)
         if mine:
             raise ConfigurationError(
                 f"{system.name} takes no sound, which belongs to {count_of(len(mine), 'question')} of {benchmark.name} "
@@ -308,7 +308,13 @@ def _check_sound(
             )
 
 
-def why_unable(item: Item, condition: str, library: MediaLibrary, seed: int) -> str:
+def _supported(system: System, items: Sequence[Item]) -> list[Item]:
+    """The items that a system answers. It is asked without references and evidence, unless it is an oracle baseline."""
+    oracle = isinstance(system, NeedsReferences)
+    return [item for item in items if system.supports(item if oracle else item.without_answer())]
+
+
+def why_unable(item: Item, condition: str, library: MediaLibrary, *, seed: int) -> str:
     """Why an item can't be shown under a condition (see `Condition.unable`); "" if its media can't be read."""
     try:
         return CONDITIONS.get(condition).unable(ConditionContext(item, (), seed, library, whole=True))
@@ -322,7 +328,8 @@ def unsupported_items(system: System, items: Sequence[Item], unable: Collection[
     baseline, of which its name says so."""
     if system.name in BASELINES:
         return {}
-    never = [item for item in items if item.id in unable or not system.supports(item)]
+    supported = {item.id for item in _supported(system, items)}.difference(unable)
+    never = [item for item in items if item.id not in supported]
     refused = {item.id for item in never}
     some = {item.answer.kind for item in items if item.id not in refused}
     found: dict[str, list[JsonValue]] = {
@@ -478,10 +485,10 @@ def estimate_runs(
     runs = {(run.system, run.condition): run for run in stored}
     found = []
     for system in systems:
-        mine = [item for item in items if system.supports(item)]
+        mine = _supported(system, items)
         for condition in conditions:
             run = runs.get((system.name, condition))
-            shown = [item for item in mine if not why_unable(item, condition, library, options.seed)]
+            shown = [item for item in mine if not why_unable(item, condition, library, seed=options.seed)]
             left = shown * options.repeats if store is None or run is None else _left(store, run, shown, options)
             there, repeats = options.repeats * len(shown) - len(left), options.repeats
             estimate = RunEstimate(system.name, condition, there, len(left), 0, 0, repetitions=repeats)
