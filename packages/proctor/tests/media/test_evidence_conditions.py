@@ -8,6 +8,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -34,8 +35,11 @@ from proctor.media import (
     MediaLibrary,
     MediaSettings,
     PlaysSounds,
+    RecordsShown,
     ShowsFiles,
+    ShowsOriginals,
     from_jpegs,
+    shown_again,
     view,
 )
 from proctor.models import ModelClient, ModelSpec
@@ -248,12 +252,13 @@ def test_what_is_not_possible_is_said(library: MediaLibrary) -> None:
     assert CONDITIONS.get("cut-evidence").unable(scene(library, every)) == "the evidence is all that is shown"
     with pytest.raises(InputError, match="found no free place for as much elsewhere"):
         show(library, most, "occlude-elsewhere")
+    late = item(VideoClip(source="clock.mp4"), windows=[EvidenceWindow(start=30.0, end=31.0)])
+    for condition in ("occlude-evidence", "occlude-elsewhere", "cut-evidence", "only-evidence"):
+        assert CONDITIONS.get(condition).unable(scene(library, late)) == "evidence after the end of the file"
 
 
 @pytest.mark.parametrize("condition", ["occlude-evidence", "occlude-elsewhere"])
 def test_a_video_file_is_black_in_the_same_places(library: MediaLibrary, condition: str) -> None:
-    import av
-
     shown = view(WINDOWED, condition, library)
     assert isinstance(shown, ShowsFiles)
     (file,) = asyncio.run(shown.files())
@@ -267,6 +272,46 @@ def test_a_video_file_is_black_in_the_same_places(library: MediaLibrary, conditi
         }
     assert found == expected
     assert sum(found.values()) == 20
+
+
+def test_boxes_are_black_in_a_video_file_by_item_and_seed(library: MediaLibrary) -> None:
+    made = {}
+    for condition, seed in (("occlude-evidence", 0), ("occlude-elsewhere", 0), ("occlude-elsewhere", 1)):
+        shown = view(BOXED, condition, library, seed=seed)
+        assert isinstance(shown, ShowsFiles)
+        (file,) = asyncio.run(shown.files())
+        made[condition, seed] = file.mp4
+    assert len(set(made.values())) == 3  # none comes from another one's cache
+    with av.open(io.BytesIO(made["occlude-evidence", 0]), "r") as container:
+        for frame in container.decode(video=0):
+            grey = frame.to_ndarray(format="gray")[24:72, 48:96]
+            hidden = 2.0 <= round(float(frame.time or 0), 3) < 4.0
+            assert (int(grey[4:-4, 4:-4].max()) < 40) is hidden
+
+
+def test_pictures_without_scaling_are_hidden_too(library: MediaLibrary) -> None:
+    asked = item(*STILLS, boxes=[EvidenceBox(**BOX, medium=1)])
+    small = MediaLibrary(library.root, MediaSettings(max_side=80), library.cache_dir)
+    shown = view(asked, "occlude-evidence", small)
+    assert isinstance(shown, ShowsOriginals)
+    first, second = asyncio.run(shown.originals())
+    assert pixels(second.jpeg).shape == (120, 160, 3)
+    assert pixels(second.jpeg)[30:90, 40:80].max() <= CLOSE
+    assert pixels(first.jpeg)[30:90, 40:80].max() > 100
+    (_, scaled) = asyncio.run(shown.frames())
+    assert pixels(scaled.jpeg)[15:45, 20:40].max() <= CLOSE  # of 80 by 60
+
+
+@pytest.mark.parametrize("condition", ["occlude-evidence", "occlude-elsewhere", "cut-evidence", "only-evidence"])
+def test_what_was_shown_is_shown_again(library: MediaLibrary, condition: str, tmp_path: Path) -> None:
+    """Another process with an empty cache makes the same bytes from the media, as `proctor reproduce` does."""
+    first = view(BOTH, condition, library, seed=3)
+    asyncio.run(first.frames(count=9))
+    assert isinstance(first, RecordsShown)
+    (record,) = first.shown
+    fresh = MediaLibrary(library.root, cache_dir=tmp_path)
+    _, again = asyncio.run(shown_again(view(BOTH, condition, fresh, seed=3), record))
+    assert record.difference(again) == ""
 
 
 @pytest.mark.parametrize("condition", ["cut-evidence", "only-evidence"])

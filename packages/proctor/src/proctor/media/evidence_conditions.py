@@ -16,6 +16,7 @@ from proctor.media.occlusion import Hidden, Interval, elsewhere, evident, within
 from proctor.media.sampling import picture_starts
 
 NO_EVIDENCE = "no evidence"
+NOT_SHOWN = "evidence after the end of the file"
 NO_ROOM = "no free place for as much elsewhere"
 NOTHING_LEFT = "the evidence is all that is shown"
 
@@ -50,7 +51,10 @@ class EvidenceCondition(Condition):
         clocks = tuple(
             _clock(scene, medium) if position in named else None for position, medium in enumerate(item.media)
         )
-        return _hidden(evidence, clocks, (item.id, scene.seed) if self.elsewhere else None) or NO_ROOM
+        hidden = _hidden(evidence, clocks, (item.id, scene.seed) if self.elsewhere else None)
+        if hidden is None:
+            return NO_ROOM
+        return hidden if any(one.windows or one.stretches for one in hidden) else NOT_SHOWN
 
 
 _Clock = tuple[Interval, tuple[float, ...]]
