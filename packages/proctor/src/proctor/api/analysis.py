@@ -56,12 +56,15 @@ def results(
     `proctor results`.
     """
     from proctor.results import results as compute
-    from proctor.results import with_reliance
 
     given = filled("results", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
     found = compute(where.store, where.benchmark, options_of(where, given))
-    return ResultsTable(with_reliance(where.store, where.benchmark, found))
+    if found.has_both_occlusions:
+        from proctor.results import with_reliance
+
+        found = with_reliance(where.store, where.benchmark, found)
+    return ResultsTable(found)
 
 
 def critical(

@@ -166,12 +166,7 @@ def _show_scores(
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
         return
-    from proctor.reports import (  # after what may be refused: it takes long
-        reliance_tables,
-        results_tables,
-        scarce_line,
-        scarce_results,
-    )
+    from proctor.reports import results_tables, scarce_line, scarce_results  # after what may be refused: it takes long
 
     rows = found.to_json()
     if output is OutputFormat.JSON:
@@ -179,7 +174,12 @@ def _show_scores(
     if output is OutputFormat.CSV:
         rows = [_without(row, "facets", "levels", "consistency", "reliance") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
-    show(output, rows, *results_tables(_without_metrics(found, few)), *reliance_tables(found), apart=True)
+    tables = results_tables(_without_metrics(found, few))
+    if found.reliance:
+        from proctor.reports import reliance_tables
+
+        tables += reliance_tables(found)
+    show(output, rows, *tables, apart=True)
     print_note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
 

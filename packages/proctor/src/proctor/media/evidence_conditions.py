@@ -6,14 +6,18 @@ windows sees nothing else. Items without evidence are not asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from proctor.core import AudioClip, Evidence, Image, InputError, Item, VideoClip, generator
+from proctor.core import Evidence, Image, InputError, Item, Media, VideoClip, generator
 from proctor.media.condition import Condition, ConditionContext, FrameSlot, SoundSlot
-from proctor.media.occlusion import Hidden, Interval, elsewhere, evident, within, without
 from proctor.media.sampling import picture_starts
+
+if TYPE_CHECKING:
+    from proctor.media.occlusion import Hidden, Interval
 
 NO_EVIDENCE = "no evidence"
 NOT_SHOWN = "evidence after the end of the file"
@@ -44,50 +48,63 @@ class EvidenceCondition(Condition):
 
     def _found(self, scene: ConditionContext) -> tuple[Hidden, ...] | str:
         """What is hidden of each medium, or why the item can't be shown."""
-        item, evidence = scene.item, scene.item.evidence
+        evidence = scene.item.evidence
         if evidence is None:
             return NO_EVIDENCE
-        named = evidence.media
-        clocks = tuple(
-            _clock(scene, medium) if position in named else None for position, medium in enumerate(item.media)
-        )
-        hidden = _hidden(evidence, clocks, (item.id, scene.seed) if self.elsewhere else None)
+        hidden = _remembered(scene, evidence, moved=self.elsewhere)
         if hidden is None:
             return NO_ROOM
         return hidden if any(one.windows or one.stretches for one in hidden) else NOT_SHOWN
 
 
-_Clock = tuple[Interval, tuple[float, ...]]
+_KEPT = 256  # items whose hidden parts are remembered: a view asks several times for each
+_known: OrderedDict[tuple[Hashable, ...], tuple[Hidden, ...] | None] = OrderedDict()
+_guard = threading.Lock()
 
 
-def _clock(scene: ConditionContext, medium: VideoClip | Image | AudioClip) -> _Clock | None:
-    """The span of a medium, and when its pictures begin; None for a still image."""
-    if isinstance(medium, Image):
-        return None
-    if isinstance(medium, AudioClip):
-        return scene.library.sound_span(medium), ()
-    span = scene.library.span(medium)
-    return span, tuple(picture_starts(scene.library, medium, span))
+def _remembered(scene: ConditionContext, evidence: Evidence, *, moved: bool) -> tuple[Hidden, ...] | None:
+    """What is hidden of each medium, worked out once for the same evidence, files and draw."""
+    library, item = scene.library, scene.item
+    named = [medium for position, medium in enumerate(item.media) if position in evidence.media]
+    files = tuple((library.identity(one.source), one, _span(scene, one)) for one in named)
+    key: tuple[Hashable, ...] = (evidence, files, (item.id, scene.seed) if moved else None)
+    with _guard:
+        if key in _known:
+            _known.move_to_end(key)
+            return _known[key]
+    found = _hidden(scene, evidence, moved=moved)
+    with _guard:
+        _known[key] = found
+        while len(_known) > _KEPT:
+            _known.popitem(last=False)
+    return found
 
 
-@lru_cache(maxsize=128)
-def _hidden(
-    evidence: Evidence, clocks: tuple[_Clock | None, ...], drawn: tuple[str, int] | None
-) -> tuple[Hidden, ...] | None:
-    """What is hidden of each medium: the evidence or, `drawn` for an item with a seed, as much elsewhere; None if there is
-    no place for that."""
+def _hidden(scene: ConditionContext, evidence: Evidence, *, moved: bool) -> tuple[Hidden, ...] | None:
+    """What is hidden of each medium: the evidence or, `moved`, as much elsewhere; None if there is no place for that."""
+    from proctor.media.occlusion import Hidden, elsewhere, evident
+
     found = []
-    for position, clock in enumerate(clocks):
-        span, starts = clock or (None, ())
+    for position, medium in enumerate(scene.item.media):
+        if position not in evidence.media:
+            found.append(Hidden())
+            continue
+        span = _span(scene, medium)
+        starts = picture_starts(scene.library, medium, span) if isinstance(medium, VideoClip) and span else []
         hidden = evident(evidence, position, span, starts)
-        if drawn is not None:
-            name, seed = drawn
-            other = elsewhere(hidden, span, starts, generator(seed, "occlude-elsewhere", name, str(position)))
+        if moved:
+            draw = generator(scene.seed, "occlude-elsewhere", scene.item.id, str(position))
+            other = elsewhere(hidden, span, starts, draw)
             if other is None:
                 return None
             hidden = other
         found.append(hidden)
     return tuple(found)
+
+
+def _span(scene: ConditionContext, medium: Media) -> Interval | None:
+    """The span of a medium; None for a still image."""
+    return None if isinstance(medium, Image) else scene.library.sound_span(medium)
 
 
 class OccludeEvidence(EvidenceCondition):
@@ -133,7 +150,8 @@ class CutEvidence(EvidenceCondition):
     def unable(self, scene: ConditionContext) -> str:
         if why := super().unable(scene):
             return why
-        return "" if any(map(self._shows_some, self.hidden(scene), _spans(scene))) else NOTHING_LEFT
+        pairs = zip(self.hidden(scene), scene.item.media, strict=True)
+        return "" if any(self._shows_some(hidden, _span(scene, medium)) for hidden, medium in pairs) else NOTHING_LEFT
 
     def parts(self, medium: int, span: Interval, scene: ConditionContext) -> list[Interval]:
         return self._shown(self.hidden(scene)[medium], span)
@@ -144,15 +162,21 @@ class CutEvidence(EvidenceCondition):
 
     def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
         hidden = self.hidden(scene)
+        from proctor.media.occlusion import without
+
         silent = [without(slot.clip, self._shown(hidden[slot.position], slot.clip)) for slot in slots]
         return [replace(slot, silent=tuple(own)) for slot, own in zip(slots, silent, strict=True)]
 
     def _shows(self, hidden: Hidden, at: float | None) -> bool:
         """Whether the picture at a time, or a still image (None), is shown."""
+        from proctor.media.occlusion import within
+
         return not (hidden.stretches if at is None else within(at, hidden.times))
 
     def _shown(self, hidden: Hidden, span: Interval) -> list[Interval]:
         """The parts of a span that are shown."""
+        from proctor.media.occlusion import without
+
         return without(span, hidden.times)
 
     def _shows_some(self, hidden: Hidden, span: Interval | None) -> bool:
@@ -172,9 +196,6 @@ class OnlyEvidence(CutEvidence):
         return not super()._shows(hidden, at)
 
     def _shown(self, hidden: Hidden, span: Interval) -> list[Interval]:
+        from proctor.media.occlusion import without
+
         return without(span, super()._shown(hidden, span))
-
-
-def _spans(scene: ConditionContext) -> list[Interval | None]:
-    media = scene.item.media
-    return [None if isinstance(medium, Image) else scene.library.sound_span(medium) for medium in media]

@@ -173,10 +173,12 @@ class MediaLibrary:
         _check_times(medium, duration, "recording")
         return medium.start, duration if medium.end is None else min(medium.end, duration)
 
-    def sound(self, medium: VideoClip | AudioClip, span: tuple[float, float]) -> bytes:
-        """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache.
-        Blocks. Raises `InputError` as `cut_sound`."""
-        from proctor.media.audio import RATE, cut_sound
+    def sound(
+        self, medium: VideoClip | AudioClip, span: tuple[float, float], *, silent: Sequence[tuple[float, float]] = ()
+    ) -> bytes:
+        """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache, and
+        `silent` in some stretches. Blocks. Raises `InputError` as `cut_sound`."""
+        from proctor.media.audio import RATE, cut_sound, silenced
 
         path, offset = self._files.known(medium.source), 0.0
         if isinstance(medium, VideoClip):
@@ -188,7 +190,7 @@ class MediaLibrary:
 
         how: dict[str, JsonValue] = {"as": "wav", "rate": RATE, "span": list(within), "version": _SOUND_VERSION}
         wav = FrameSet(self._catalogue.identity(path), how, name=medium.source, suffix=".wav")
-        return self._store.serve(wav, [0], _single(make))[0]
+        return silenced(self._store.serve(wav, [0], _single(make))[0], span[0], silent)
 
     def problems(self, items: Iterable[Item]) -> list[MediaProblem]:
         """All problems that `check` would raise, sorted by file."""

@@ -56,14 +56,17 @@ class Hidden:
             return tuple(_region(box) for one in self.stretches for box in one.boxes)
         if within(time, self.windows):
             return (WHOLE,)
-        return tuple(
-            _region(box) for one in self.stretches if within(time, [(one.start, one.end)]) for box in one.boxes
-        )
+        row = bisect_right(self.stretches, time + NOISE_S, key=lambda one: one.start) - 1
+        if row < 0 or time >= self.stretches[row].end - NOISE_S:
+            return ()
+        return tuple(_region(box) for box in self.stretches[row].boxes)
 
 
-def within(time: float, intervals: Iterable[Interval]) -> bool:
-    """Whether a picture shown at this time is of one of the intervals, whose ends are exclusive."""
-    return any(start - NOISE_S <= time < end - NOISE_S for start, end in intervals)
+def within(time: float, intervals: Sequence[Interval]) -> bool:
+    """Whether a picture shown at this time is of one of these intervals, which are disjoint and ascending; their ends are
+    exclusive."""
+    row = bisect_right(intervals, time + NOISE_S, key=lambda one: one[0]) - 1
+    return row >= 0 and time < intervals[row][1] - NOISE_S
 
 
 def united(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -136,7 +139,7 @@ def _stretches(timed: Sequence[tuple[Interval, Rectangle]], windows: Sequence[In
             going.append((ordered[row][0][1], ordered[row][1]))
             row += 1
         going = [one for one in going if one[0] > start]
-        if going and end - start > NOISE_S and not any(a <= start < b for a, b in windows):
+        if going and end - start > NOISE_S and not within(start, windows):
             yield Stretch(start, end, tuple(dict.fromkeys(box for _, box in going)))
 
 

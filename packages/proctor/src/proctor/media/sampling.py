@@ -95,4 +95,6 @@ def picture_starts(library: MediaLibrary, clip: VideoClip, span: tuple[float, fl
     index = library.index(clip.source)
     first = index.pts.searchsorted(index.tick(span[0] + offset), side="right")
     later = index.pts[first : index.pts.searchsorted(index.end_tick(span[1] + offset))]
-    return [span[0], *(index.seconds(int(pts)) - offset for pts in later)]
+    base = index.time_base
+    seconds = (later - index.zero) * base.numerator / base.denominator  # as `FrameIndex.seconds`, for all at once
+    return [span[0], *(float(time) - offset for time in seconds)]

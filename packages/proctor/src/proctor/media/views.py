@@ -24,7 +24,6 @@ from proctor.core import (
     error_at,
     thousands,
 )
-from proctor.media.audio import silenced
 from proctor.media.clips import ClipFile, Sound
 from proctor.media.condition import Condition, ConditionContext, FrameSlot, SoundSlot
 from proctor.media.conditions import CONDITIONS, SingleFrame, time_label
@@ -336,7 +335,7 @@ class _MediaView:
             if start < end:
                 slots.append(SoundSlot(medium, (start, end), label, clip, self._position_of(medium)))
         heard = self._of_condition(lambda: self._condition.listen(slots, self._scene(whole=window is None)))
-        wavs = [silenced(self._library.sound(one.medium, one.span), one.span[0], one.silent) for one in heard]
+        wavs = [self._library.sound(one.medium, one.span, silent=one.silent) for one in heard]
         return [Sound(wav, one.label, slot.span) for wav, one, slot in zip(wavs, heard, slots, strict=True)]
 
     def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:

@@ -155,11 +155,16 @@ class ResultsTable(DrawnTable):
     @property
     def tables(self) -> Sequence[Table]:
         """Those of `proctor results`."""
-        from proctor.reports import reliance_tables, results_tables, scarce_results
+        from proctor.reports import results_tables, scarce_results
 
         few = scarce_results(self.data)
         shown = replace(self.data, rows=[row for row in self.data.rows if row.metric not in few])
-        return [*results_tables(shown), *reliance_tables(self.data)]
+        tables = results_tables(shown)
+        if self.data.reliance:
+            from proctor.reports import reliance_tables
+
+            tables += reliance_tables(self.data)
+        return tables
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot one metric (by default the headline, else the first that has values) with intervals: a line for each

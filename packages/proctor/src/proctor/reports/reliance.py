@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from proctor.core import ACCURACY, Cell, Column, Row, Table, count_of, head, heads, interval, p_value, value
 from proctor.reports.blocks import Section
 from proctor.reports.comparisons import difference_of, p_words, unadjusted_line
-from proctor.reports.report_numbers import Source
 from proctor.results import Reliance, Results
+
+if TYPE_CHECKING:
+    from proctor.reports.report_numbers import Source
 
 RELIANCE_LINE = (
     "Reliance is the accuracy with as much hidden elsewhere minus that with the evidence hidden, on the same items. Where its "

@@ -15,11 +15,9 @@ import numpy as np
 from proctor.core import ACCURACY, FailedPolicy
 from proctor.results.arrays import ItemTable, load_items
 from proctor.results.comparison import Comparison, compare_runs
-from proctor.results.results import Options, Results
+from proctor.results.results import CONTROL, HIDDEN, Options, Results
 from proctor.results.run_scores import RunScores, load_run_scores
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs
-
-HIDDEN, CONTROL = "occlude-evidence", "occlude-elsewhere"
 
 
 @dataclass(frozen=True)

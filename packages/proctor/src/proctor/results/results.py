@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 
+CONTROL, HIDDEN = "occlude-elsewhere", "occlude-evidence"
+"""The two conditions of `results.reliance`."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -134,6 +137,11 @@ class Results:
     """The metrics over many items that are shown: they rest on the first repetition."""
     reliance: tuple[Reliance, ...] = ()
     """What systems lose when the evidence is hidden (`results.reliance`)."""
+
+    @property
+    def has_both_occlusions(self) -> bool:
+        """Whether there are rows of both conditions that reliance compares."""
+        return {CONTROL, HIDDEN} <= {row.condition for row in self.rows}
 
     def to_json(self) -> list[dict[str, Any]]:
         """The rows as plain data; one over all items has its run's `consistency`, if there is one, and that of accuracy under

@@ -29,7 +29,6 @@ from proctor.tasks.questions.answers import (
 )
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
-from proctor.tasks.questions.evidence import boxes_of, windows_of
 from proctor.tasks.questions.folder import Settings
 from proctor.tasks.questions.media import MediaFolder, sound_of_video
 
@@ -273,6 +272,10 @@ class RowReader:
         """Where and when the answer is visible; None, with faults, for what can't be of these media."""
         comma, names = self.sheet.decimal_comma, [self.columns.one(f"evidence {what}") for what in ("windows", "boxes")]
         cells = [row.cells.get(name) for name in names]
+        if all(map(core.is_empty, cells)):
+            return None
+        from proctor.tasks.questions.evidence import boxes_of, windows_of
+
         windows = self._tried(row, names[0], lambda: windows_of(cells[0], decimal_comma=comma))
         boxes = self._tried(row, names[1], lambda: boxes_of(cells[1], decimal_comma=comma))
         parts: list[tuple[str, dict[str, Any]]] = [(names[0], {"windows": windows}), (names[1], {"boxes": boxes})]
