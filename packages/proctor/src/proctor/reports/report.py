@@ -24,6 +24,7 @@ from proctor.reports.metric_profile import bias_section, calibration_section
 from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.packing import BrowserData
 from proctor.reports.ranking import ranking_section
+from proctor.reports.reliance import reliance_section
 from proctor.reports.renderers import render_page
 from proctor.reports.repetitions import repetitions_section
 from proctor.reports.report_numbers import AuditSource, Source
@@ -104,6 +105,7 @@ def _write(
         orders_section(source),
         analysis_section(source),
         conditions_section(source),
+        reliance_section(source),
         gains_section(source),
         crossings_section(source),
         consumption_section(source),

@@ -40,6 +40,7 @@ from proctor.results import (
     NothingScoredError,
     Options,
     OrderedRun,
+    Reliance,
     Result,
     Results,
     analyse,
@@ -53,6 +54,7 @@ from proctor.results import (
     load_scores,
     newest_run,
     policies,
+    reliances,
     results,
     status_counts,
 )
@@ -315,6 +317,11 @@ class Source:
         if not pairs:
             return None
         return Paired(baseline, compare_runs(self._store, self.benchmark, pairs, self.options), without)
+
+    @cached_property
+    def reliance(self) -> tuple[Reliance, ...]:
+        """What systems lose when the evidence is hidden; empty where no system has both conditions."""
+        return reliances(self._store, self.benchmark, self.ordered_runs, self.options)
 
     def gains(self, facet: str) -> list[Comparison]:
         """The first condition compared with the baseline of `paired`, split by a facet."""

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         similarity_scores,
     )
     from proctor.results.reading_once import reading_once
+    from proctor.results.reliance import Reliance, reliances, with_reliance
     from proctor.results.results import (
         GUESSABLE,
         Options,
@@ -160,6 +161,7 @@ __all__ = [
     "PooledMetric",
     "RankedRun",
     "RankedScores",
+    "Reliance",
     "RepetitionNoise",
     "Result",
     "Results",
@@ -227,6 +229,7 @@ __all__ = [
     "read_pilot",
     "read_sample",
     "reading_once",
+    "reliances",
     "repetition_noise",
     "results",
     "rule_rows",
@@ -240,6 +243,7 @@ __all__ = [
     "summary_title",
     "swap_plan",
     "wins_of",
+    "with_reliance",
     "write_rows",
     "write_sample",
     "write_sums",

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from proctor.metrics.text import Encoder
     from proctor.results.consistency import Consistency
     from proctor.results.judge_consistency import JudgeConsistency
+    from proctor.results.reliance import Reliance
 
 Mask = NDArray[np.bool_]
+
+CONTROL, HIDDEN = "occlude-elsewhere", "occlude-evidence"
+"""The two conditions of `results.reliance`."""
 
 
 @dataclass(frozen=True)
@@ -135,18 +139,33 @@ class Results:
     """How the judgements of each answer agree, where a judge was asked several times (`results.judge_consistency`)."""
     over_items: tuple[str, ...] = ()
     """The metrics over many items that are shown: they rest on the first repetition."""
+    reliance: tuple[Reliance, ...] = ()
+    """What systems lose when the evidence is hidden (`results.reliance`)."""
+
+    @property
+    def has_both_occlusions(self) -> bool:
+        """Whether there are rows of both conditions that reliance compares."""
+        return {CONTROL, HIDDEN} <= {row.condition for row in self.rows}
 
     def to_json(self) -> list[dict[str, Any]]:
         """The rows as plain data; one over all items has its run's `consistency` and its judge's (`judgements`), if there
-        are."""
+        are, and that of accuracy under `occlude-evidence` its system's `reliance`."""
         more: dict[tuple[str, str, str, str], dict[str, Any]] = {}
         for name, found in (("consistency", self.consistency), ("judgements", self.judged)):
             for one in found:
                 more.setdefault((one.system, one.condition, one.metric, one.scorer), {})[name] = one.to_json()
-        return [
-            row.to_json() | ({} if row.facets else more.get((row.system, row.condition, row.metric, row.scorer), {}))
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            own = {} if row.facets else more.get((row.system, row.condition, row.metric, row.scorer), {})
+            lost = _reliance_of(row, self.reliance)
+            rows.append(row.to_json() | own | ({} if lost is None else {"reliance": lost.to_json()}))
+        return rows
+
+
+def _reliance_of(row: Result, found: Sequence[Reliance]) -> Reliance | None:
+    key = (row.system, row.condition, row.metric, row.scorer)
+    sides = (((one.comparison.second, one.comparison.metric, one.scorer), one) for one in found if not row.facets)
+    return next((one for (side, *rest), one in sides if (side.system, side.condition, *rest) == key), None)
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:

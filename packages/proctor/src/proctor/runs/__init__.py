@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         plan,
         run_settings,
         skipped_baselines,
+        why_unable,
     )
     from proctor.runs.rating_scores import add_recorded_scores, declare_ratings, refuse_other_scale
     from proctor.runs.recorded_answers import import_answers, import_systems
@@ -93,5 +94,5 @@ __all__ = [
     "read_parcel", "reading", "recorded", "refuse_other_scale", "refuse_out_of_range", "reinstate",
     "rename_system", "repeats_of", "revise_benchmark", "run_name", "run_settings", "score_answers", "score_changed",
     "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta", "store_tables", "stored_runs",
-    "text_hash", "time_column", "whole_numbers", "write_open",
+    "text_hash", "time_column", "whole_numbers", "why_unable", "write_open",
 ]  # fmt: skip
