@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
     from proctor.systems.model_system import (
         ModelSystem,
+        ReplyRequest,
         Sampling,
         Sent,
         frames_as_sent,
@@ -39,9 +40,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "NO_OPTIONS", "SYSTEMS", "AskModel", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_a_model",
-    "asks_models", "build_system", "format_value", "frames_as_sent",
-    "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
-    "shortest_path", "system", "system_in_file",
+    "NO_OPTIONS", "SYSTEMS", "AskModel", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem",
+    "Picked", "RandomGuess", "Renamed", "ReplyRequest", "Sampling", "Sent", "SystemOptions", "ask_option_auditors",
+    "asks_a_model", "asks_models", "build_system", "format_value", "frames_as_sent", "is_system", "look",
+    "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply", "shortest_path",
+    "system", "system_in_file",
 ]  # fmt: skip

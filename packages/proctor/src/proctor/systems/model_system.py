@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, cast
 from pydantic import BaseModel, JsonValue
 
 from proctor.core import (
+    CONFIDENCE,
     Answer,
     Briefing,
     ConfigurationError,
@@ -29,15 +30,20 @@ from proctor.core import (
     reader_or_default,
 )
 from proctor.core.formats import (
+    CONFIDENCE_FIELD,
+    CONFIDENCE_LINE,
     FreeTextFormat,
     IntervalsFormat,
     OrderingFormat,
     RatingsFormat,
     TimestampsFormat,
+    abstention_instruction,
     declared_answers,
     json_values,
     option_letters,
     rationale_in,
+    read_confidence,
+    token_confidence,
     without_thoughts,
 )
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
@@ -95,6 +101,26 @@ def prompt_for_benchmark(name: str, choice: str = "", *, sounding: bool = False)
 
 
 @dataclass(frozen=True)
+class ReplyRequest:
+    """What a prompt asks for beside the answer. abstain: "allow" names the form in which to abstain, "forbid" says that
+    abstaining is wrong, "" says nothing. confidence: "stated" asks for a number from 0 to 100; "tokens" asks for nothing,
+    and takes the probabilities of the options' tokens where the server gives them."""
+
+    abstain: Literal["", "allow", "forbid"] = ""
+    confidence: Literal["", "stated", "tokens"] = ""
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """What is recorded of it: nothing that is left at its default."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> ReplyRequest:
+        """The request that a system's settings record."""
+        return cls(abstain=settings.get("abstain", ""), confidence=settings.get("confidence", ""))
+
+
+@dataclass(frozen=True)
 class Sent:
     """What is sent with a question, as its prompt describes it: the numbers of pictures and sounds, whether pictures have
     times or are video files, and whether the condition shows nothing."""
@@ -107,13 +133,21 @@ class Sent:
 
 
 def prompt_text(
-    prompt: Prompt, item: Item, briefing: Briefing | None, sent: Sent, *, as_json: bool = False
+    prompt: Prompt,
+    item: Item,
+    briefing: Briefing | None,
+    sent: Sent,
+    *,
+    as_json: bool = False,
+    request: ReplyRequest = ReplyRequest(),
 ) -> tuple[str, str]:
-    """The system message and the user message for an item. `as_json` is for orders that are requested by a schema."""
+    """The system message and the user message for an item. `as_json` is for orders that are requested by a schema; what
+    the `request` asks for stands with the instruction."""
     return prompt.render(
         question=item.question,
         options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
-        instruction=_instruction(item, as_json),
+        instruction=_with_request(item, _instruction(item, as_json), request, as_json=as_json),
+        may_abstain=request.abstain == "allow",
         **vars(sent),
         definitions=[] if briefing is None else list(briefing.definitions.items()),
         as_json=as_json,
@@ -124,6 +158,13 @@ def _instruction(item: Item, as_json: bool) -> str:
     if as_json and isinstance(item.answer, OrderingFormat):
         return order_instruction(item.answer.labels)
     return item.answer.instruction(item.options)
+
+
+def _with_request(item: Item, instruction: str, request: ReplyRequest, *, as_json: bool) -> str:
+    """The instruction, with how to abstain and how to state a confidence."""
+    asked = CONFIDENCE_FIELD if as_json else CONFIDENCE_LINE
+    more = [abstention_instruction(item.answer, request.abstain), asked if request.confidence == "stated" else ""]
+    return " ".join(filter(None, [instruction, *more]))
 
 
 def prompt_as_sent(
@@ -151,7 +192,7 @@ def prompt_as_sent(
         with suppress(InputError):  # a file that is not here, or a benchmark without a prompt of that name
             prompt = prompt_for_benchmark(benchmark, choice, sounding=bool(played))
             sent = Sent(pictures, timed=timed, video=video, blind=blind, sounds=sum(played))
-            found = prompt_text(prompt, item, briefing, sent, as_json=as_json)
+            found = prompt_text(prompt, item, briefing, sent, as_json=as_json, request=ReplyRequest.of(settings))
             if answer.extra.get(MESSAGES) == content_hash([*found]):
                 return found
     return None
@@ -210,7 +251,11 @@ class ModelSystem:
 
     With `orders="schema"` an order is requested by a JSON schema, if the model's protocol has one, and as text where the
     server rejects it. Either way the reply, whatever it is, is read by the answer format. Without `orders` they are
-    requested as text, and the settings do not say so: for items without orders.
+    requested as text, and the settings do not say so: for items without orders. A model that may abstain is asked for
+    orders as text, since a schema of an order leaves no other reply.
+
+    `request` is what the prompt asks for beside the answer. The confidence of each answer is kept in its `extra`
+    (`CONFIDENCE`), or why it is missing.
     """
 
     def __init__(
@@ -221,6 +266,7 @@ class ModelSystem:
         sampling: Sampling = Sampling(),
         briefing: Briefing | None = None,
         orders: AskedBy | None = None,
+        request: ReplyRequest = ReplyRequest(),
     ) -> None:
         if sampling.video_as == "file" and not (client.takes_video or client.takes_footage):
             raise ConfigurationError(
@@ -233,6 +279,7 @@ class ModelSystem:
         self._sampling = sampling
         self._briefing = briefing
         self._orders = orders
+        self._also = request
         self._taken: set[type[BaseModel]] = set()
         self._rejected: dict[type[BaseModel], str] = {}
 
@@ -257,8 +304,9 @@ class ModelSystem:
 
     @property
     def orders(self) -> AskedBy:
-        """How orders are requested: as text also of a model that is known to take no schema."""
-        return "schema" if self._orders == SCHEMA and self._client.takes_schema else "text"
+        """How orders are requested: as text also of a model that is known to take no schema, or may abstain."""
+        by_schema = self._orders == SCHEMA and self._client.takes_schema and self._also.abstain != "allow"
+        return "schema" if by_schema else "text"
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -273,6 +321,7 @@ class ModelSystem:
             "sampling": sampling,
             **({} if briefing is None else {"briefing_sha256": content_hash(asdict(briefing))}),
             **({} if self._orders is None else {"orders": self.orders}),
+            **self._also.settings,
         }
 
     def supports(self, item: Item) -> bool:
@@ -285,7 +334,7 @@ class ModelSystem:
         corrects an earlier one (`corrected`); for an ordering it says how it was requested (`ASKED_BY`), why as text
         where the server rejected the schema (`SCHEMA_REJECTED`), and has the rationale ("" where one was asked for and
         none came); for local weights it says (`NOT_REUSED`) why the same pictures are computed again for each question, if
-        they are."""
+        they are. A confidence that was asked for is under `CONFIDENCE`."""
         request, reply = await self._ask(item, await self._shown(item, view))
         return Answer(
             item_id=item.id,
@@ -300,8 +349,21 @@ class ModelSystem:
                 **({"corrected": True} if _corrects_itself(item, reply.text) else {}),
                 **request.extra,
                 **_rationale(item, request, reply.text),
+                **self._confidence(item, reply),
             },
         )
+
+    def _confidence(self, item: Item, reply: Reply[None]) -> dict[str, JsonValue]:
+        """How sure the model is, for the answer's `extra`; nothing if it was not asked."""
+        match self._also.confidence:
+            case "stated":
+                found = read_confidence(reply.text)
+            case "tokens":
+                tokens = [(token.text, token.chances) for token in reply.tokens]
+                found = token_confidence(reply.text, tokens, item.answer, item.options)
+            case _:
+                return {}
+        return {CONFIDENCE: found.model_dump(mode="json", exclude_defaults=True)}
 
     async def query(self, item: Item, view: View) -> Query:
         """The query that `answer` sends to local weights. Raises `ConfigurationError` for a remote model."""
@@ -349,12 +411,14 @@ class ModelSystem:
 
     def _request(self, item: Item, shown: _Shown, asked_by: AskedBy) -> _Request:
         as_json = asked_by == SCHEMA
-        system, user = prompt_text(self._prompt, item, self._briefing, shown.sent, as_json=as_json)
+        more = self._also
+        system, user = prompt_text(self._prompt, item, self._briefing, shown.sent, as_json=as_json, request=more)
         parts, extra = (*shown.parts, user), {**shown.extra, MESSAGES: content_hash([system, user])}
         if not isinstance(item.answer, OrderingFormat):
             return _Request(parts, system, extra)
         rationale = asks_for_rationale(user, _instruction(item, as_json))
-        shape = order_form(item.answer.labels, rationale) if as_json else None
+        stated = more.confidence == "stated"
+        shape = order_form(item.answer.labels, rationale, confidence=stated) if as_json else None
         return _Request(parts, system, {**extra, ASKED_BY: asked_by}, rationale, shape)
 
     async def _shown(self, item: Item, view: View) -> _Shown:
