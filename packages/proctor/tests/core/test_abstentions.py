@@ -102,23 +102,31 @@ def test_the_last_declared_answer_counts() -> None:
 
 def test_an_option_or_a_class_of_that_name_is_an_answer() -> None:
     options = ("liver", "Unanswerable")
-    item = Item(id="q", group="g", question="?", options=options, answer=ChoiceFormat(), reference=Reference(answer="B"))
+    item = Item(
+        id="q", group="g", question="?", options=options, answer=ChoiceFormat(), reference=Reference(answer="B")
+    )
     read = read_answer(item, Answer(item_id="q", text="Answer: Unanswerable"))
     assert (read.status, read.parsed) == (Status.ANSWERED, "B")
     assert not abstains("unanswerable", ClassesFormat(classes=("clip", "unanswerable")))
 
 
-@pytest.mark.parametrize(("text", "found"), [("UNANSWERABLE.", True), ("Answer: UNANSWERABLE", False), ("unanswerable, since it is dark", False)])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("UNANSWERABLE.", True), ("Answer: UNANSWERABLE", False), ("unanswerable, since it is dark", False)],
+)
 def test_a_strict_format_takes_the_word_and_nothing_else(text: str, found: bool) -> None:
     assert abstains(text, ChoiceFormat(strict=True), OPTIONS) is found
 
 
 def test_what_an_item_gets_from_each_reply() -> None:
     item = Item(id="q", group="g", question="?", answer=BinaryFormat())
-    read = {text: read_answer(item, Answer(item_id="q", text=text)) for text in ("Answer: UNANSWERABLE", "yes", "I can't tell.")}
+    read = {
+        text: read_answer(item, Answer(item_id="q", text=text))
+        for text in ("Answer: UNANSWERABLE", "yes", "I can't tell.")
+    }
     assert [one.status for one in read.values()] == [Status.ABSTAINED, Status.ANSWERED, Status.ANSWERED]
     assert [one.parsed for one in read.values()] == [None, True, None]
-    assert read["I can't tell."].problem == "expected yes or no, found \"I can't tell.\""
+    assert read["I can't tell."].problem == 'expected yes or no, found "I can\'t tell."'
     late = Answer(item_id="q", text=ABSTAINED_WORD, status=Status.TIMED_OUT)
     assert read_answer(item, late) == late
 
@@ -149,7 +157,9 @@ def test_hostile_text_is_read_without_an_error(text: str, kind: str) -> None:
     assert not (abstains(text, form, OPTIONS) and declines(text, form, OPTIONS))
 
 
-@pytest.mark.parametrize("text", ["UNANSWERABLE " * 20_000, "can't " * 40_000, "(" * 100_000, "无法" * 50_000, "I can not " * 20_000])
+@pytest.mark.parametrize(
+    "text", ["UNANSWERABLE " * 20_000, "can't " * 40_000, "(" * 100_000, "无法" * 50_000, "I can not " * 20_000]
+)
 def test_long_text_is_bounded(text: str) -> None:
     abstains(text, ChoiceFormat(), OPTIONS)
     declines(text, FreeTextFormat())

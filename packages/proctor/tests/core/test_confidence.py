@@ -85,7 +85,9 @@ def test_the_number_of_the_confidence_is_no_answer() -> None:
     assert read_answer(strict, Answer(item_id="q", text="3\nConfidence: 85", extra=asked)).parsed == 3
     free = item.model_copy(update={"answer": FreeTextFormat()})
     assert read_answer(free, Answer(item_id="q", text="It slides.\nConfidence: 85", extra=asked)).parsed == "It slides."
-    assert read_answer(free, Answer(item_id="q", text="It slides.\nConfidence: 85")).parsed == "It slides.\nConfidence: 85"
+    assert (
+        read_answer(free, Answer(item_id="q", text="It slides.\nConfidence: 85")).parsed == "It slides.\nConfidence: 85"
+    )
 
 
 def test_json_stays_as_it_is() -> None:
@@ -96,14 +98,19 @@ def test_json_stays_as_it_is() -> None:
 
 def test_an_answer_knows_its_confidence() -> None:
     assert Answer(item_id="q").confidence is None
-    assert Answer(item_id="q", extra={CONFIDENCE: {"source": "tokens", "value": 0.5}}).confidence == Confidence(source="tokens", value=0.5)
+    assert Answer(item_id="q", extra={CONFIDENCE: {"source": "tokens", "value": 0.5}}).confidence == Confidence(
+        source="tokens", value=0.5
+    )
     odd = Answer(item_id="q", extra={CONFIDENCE: {"source": "tokens", "value": 7}}).confidence
     assert odd is not None and odd.value is None and odd.missing
 
 
 def said(*tokens: tuple[str, dict[str, float]]) -> tuple[str, list[tuple[bytes, dict[bytes, float]]]]:
     text = "".join(token for token, _ in tokens)
-    return text, [(token.encode(), {one.encode(): chance for one, chance in (others or {token: 1.0}).items()}) for token, others in tokens]
+    return text, [
+        (token.encode(), {one.encode(): chance for one, chance in (others or {token: 1.0}).items()})
+        for token, others in tokens
+    ]
 
 
 def test_the_options_alone_share_the_probability() -> None:
@@ -140,9 +147,13 @@ def test_json_has_the_letter_in_a_token_with_quotes() -> None:
         ([("Perhaps", {"Perhaps": 0.5, "B": 0.5})], "the reply can't be read"),
     ],
 )
-def test_without_probabilities_of_options_there_is_no_confidence(tokens: list[tuple[str, dict[str, float]]], why: str) -> None:
+def test_without_probabilities_of_options_there_is_no_confidence(
+    tokens: list[tuple[str, dict[str, float]]], why: str
+) -> None:
     text, listed = said(*tokens)
-    assert token_confidence(text or "Answer: B", listed, ChoiceFormat(), THREE) == Confidence(source="tokens", missing=why)
+    assert token_confidence(text or "Answer: B", listed, ChoiceFormat(), THREE) == Confidence(
+        source="tokens", missing=why
+    )
 
 
 def test_tokens_of_another_text_decide_nothing() -> None:
@@ -160,7 +171,9 @@ def test_any_text_is_read(text: str) -> None:
     token_confidence(text, [(text.encode(errors="replace"), {})], ChoiceFormat(), THREE)
 
 
-@pytest.mark.parametrize("text", [" " * 200_000, "confidence " * 20_000, "(" * 100_000, "confidence: " * 20_000, "\n" * 100_000])
+@pytest.mark.parametrize(
+    "text", [" " * 200_000, "confidence " * 20_000, "(" * 100_000, "confidence: " * 20_000, "\n" * 100_000]
+)
 def test_long_text_takes_linear_time(text: str) -> None:
     read_confidence(text)
     without_confidence(text)
