@@ -78,8 +78,8 @@ __all__ = [
     "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image",
     "InfrastructureError", "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status",
     "VideoClip", "__version__", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare",
-    "corrected", "critical", "export", "fetch", "formats", "import_answers", "import_answers_async", "judge",
-    "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
-    "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
+    "confidence", "corrected", "critical", "export", "fetch", "formats", "import_answers", "import_answers_async",
+    "judge", "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb",
+    "perturb_async", "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
     "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from proctor.cli.margins import draw_forest, print_interactions, show_critical, tell_margin, with_margin
-from proctor.cli.other_results import show_corrected, show_pooled
+from proctor.cli.other_results import show_confidence, show_corrected, show_pooled
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -96,6 +96,7 @@ def results(
     critical: Annotated[
         str, Option("Instead, errors on these items, with an upper limit.", metavar="FACET[=VALUE]")
     ] = "",
+    confidence: Annotated[bool, Option("Instead, what confidences and abstentions are worth.", "--confidence")] = False,
     corrected: Annotated[
         Path | None, Option("Instead, correct a judge by people: a sample (review sample).", metavar="SAMPLE")
     ] = None,
@@ -133,6 +134,9 @@ def results(
     if corrected is not None:
         _refuse_drawn(figure, TablesFormat.TABLE)
         show_corrected(opened, benchmark, corrected, options, plan=plan, form=form.value)
+        return
+    if confidence:
+        show_confidence(opened, benchmark, options, form.value, figure)
         return
     if flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)

@@ -64,13 +64,14 @@ _BOLD = 7.8  # average width of a bold character
 @dataclass(frozen=True)
 class Curve:
     """A panel with one curve: x positions (`positions`) and dots. `names` label the x positions instead of numbers;
-    `empty` is the reason why there are no points."""
+    `empty` is the reason why there are no points. With a `band` the intervals are one area, and the dots have no marks."""
 
     name: str
     positions: Sequence[float]
     dots: Sequence[Dot]
     names: Sequence[str] = ()
     empty: str = ""
+    band: bool = False
 
 
 def draw_curves(
@@ -127,8 +128,13 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
     known = [
         (x(position), dot) for position, dot in zip(curve.positions, curve.dots, strict=True) if dot.value is not None
     ]
-    drawing.line([(at_x, y(dot.value or 0.0)) for at_x, dot in known], "s0")
-    for at_x, dot in known:
+    if curve.band:
+        ends = [(at_x, dot.low, dot.high) for at_x, dot in known if dot.low is not None and dot.high is not None]
+        if ends:
+            upper = [(at_x, y(high)) for at_x, _, high in ends]
+            drawing.area([*upper, *((at_x, y(low)) for at_x, low, _ in reversed(ends))], "s0", 0.2)
+    drawing.line([(at_x, y(dot.value or 0.0)) for at_x, dot in known], "s0", 2 if curve.band else 1)
+    for at_x, dot in () if curve.band else known:
         if dot.low is not None and dot.high is not None:
             drawing.line([(at_x, y(dot.low)), (at_x, y(dot.high))], "s0", 2)
         drawing.marker(at_x, y(dot.value or 0.0), 0, 7)
