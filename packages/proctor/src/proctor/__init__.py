@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         choose_model,
         choose_model_async,
         compare,
+        confidence,
         corrected,
         critical,
         export,
