@@ -94,7 +94,7 @@ def confidence(
 
     given = filled("confidence", ResultOptions, options)
     for name in ("by", "metrics", "two_level"):
-        if given[name]:  # type: ignore[literal-required]
+        if given[name]:
             shown = {"metrics": "metric"}.get(name, name).replace("_", "-")
             raise UsageError(f"--confidence is of right and wrong answers, over all items. Leave --{shown} out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])

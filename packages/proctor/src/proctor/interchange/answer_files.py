@@ -172,7 +172,9 @@ def _confidences(rows: Sequence[core.SheetRow]) -> tuple[list[core.Confidence], 
     if not any("confidence" in row.cells for row in rows):
         return [], [], []
     cells = [row.cells.get("confidence") for row in rows]
-    numbers = [None if core.is_empty(cell) else _number(cell) for cell in cells]
+    numbers = [
+        None if core.is_empty(cell) else _number(cell.strip() if isinstance(cell, str) else cell) for cell in cells
+    ]
     scale = 100.0 if any(one is not None and one > 1 for one in numbers) else 1.0
     found, faults = list[core.Confidence](), list[core.Finding]()
     for row, cell, number in zip(rows, cells, numbers, strict=True):
