@@ -29,7 +29,7 @@ from proctor.reports.report_numbers import Source
 from proctor.results import SHOWN_COVERAGES, SURE, ConfidenceResult, ConfidenceResults
 from proctor.stats import Estimate
 
-_PLAIN = Metric("area", "Area", higher_is_better=False)
+_AREA = Metric("area", "Area", percent=True, higher_is_better=False)
 _MOST_REASONS = 3
 
 
@@ -85,6 +85,14 @@ def _both(metric: Metric, found: Estimate | None) -> tuple[Cell | str, str]:
     return Cell(value(metric, found.value), strong=True), interval(metric, found.ci_low, found.ci_high)
 
 
+def _thousandths(found: Estimate) -> tuple[Cell | str, str]:
+    """A score from 0 to 1 that is no share."""
+    if found.value is None:
+        return DASH, DASH
+    known = found.ci_low is not None and found.ci_high is not None
+    return Cell(f"{found.value:.3f}", strong=True), f"{found.ci_low:.3f} to {found.ci_high:.3f}" if known else DASH
+
+
 def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
     heads = columns(
         *(
@@ -113,14 +121,14 @@ def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
 
 def _ordered(rows: Sequence[ConfidenceResult]) -> Table:
     title = "Accuracy of the answers with the highest confidence, and the area under the risk–coverage curve"
-    heads = [head for share in SHOWN_COVERAGES for head in (f">At {percent(share)}", ">95 % CI")]
+    heads = [head for share in SHOWN_COVERAGES for head in (f">At {share:.0%}".replace("%", " %"), ">95 % CI")]
     cells: list[Row] = [
         (
             *(Cell(row.system), row.condition),
             *_both(ACCURACY, row.accuracy),
             *(cell for share in SHOWN_COVERAGES for cell in _both(ACCURACY, row.accuracy_at(share))),
-            *_both(_PLAIN, row.curve.area if row.curve else None),
-            value(_PLAIN, row.curve.best) if row.curve and row.curve.best is not None else DASH,
+            *_both(_AREA, row.curve.area if row.curve else None),
+            value(_AREA, row.curve.best) if row.curve and row.curve.best is not None else DASH,
         )
         for row in rows
     ]
@@ -135,8 +143,17 @@ def _ordered(rows: Sequence[ConfidenceResult]) -> Table:
 def _calibrated(rows: Sequence[ConfidenceResult]) -> Table:
     title = "Calibration, over the answers with a confidence"
     heads = columns(
-        *("System", "Condition", ">Answers", ">Calibration error", ">95 % CI", ">Debiased", ">Too sure by", ">95 % CI"),
-        *(">Brier", ">95 % CI", f">Wrong when ≥ {percent(SURE)} sure", ">Share", ">At most (95 %)"),
+        *(
+            "System",
+            "Condition",
+            ">Answers",
+            ">Calibration error",
+            ">95 % CI",
+            ">RMS, debiased",
+            ">Too sure by",
+            ">95 % CI",
+        ),
+        *(">Brier", ">95 % CI", f">Wrong when ≥ {100 * SURE:.0f} % sure", ">Share", ">At most (95 %)"),
     )
     gap = Metric("gap", "Gap", percent=True, low=-1.0)
     cells: list[Row] = []
@@ -150,7 +167,7 @@ def _calibrated(rows: Sequence[ConfidenceResult]) -> Table:
                 *_both(ACCURACY, own.error),
                 DASH if own.debiased is None else percent(own.debiased),
                 *_both(gap, own.bias),
-                *_both(_PLAIN, own.brier),
+                *_thousandths(own.brier),
                 f"{sure.errors:g} of {sure.n}",
                 DASH if sure.share is None else percent(sure.share),
                 DASH if sure.limit is None else percent(sure.limit),
@@ -246,7 +263,7 @@ def confidence_section(source: Source) -> Section | None:
     figure = table.figure
     blocks: list[Block | str] = [*([figure] if figure is not None else []), *table.tables]
     areas = [row.curve.area.value for row in found.rows if row.curve and row.curve.area.value is not None]
-    finding = f"area {value(_PLAIN, min(areas))} to {value(_PLAIN, max(areas))}" if areas else ""
+    finding = f"area {value(_AREA, min(areas))} to {value(_AREA, max(areas))}" if areas else ""
     abstained = sum(row.abstained for row in found.rows)
     return Section(
         key="confidence",

@@ -91,7 +91,7 @@ class SvgCanvas:
 
     def area(self, points: Iterable[tuple[float, float]], fill: str, opacity: float) -> None:
         """A filled area with these corners."""
-        path = "M " + " L ".join(f"{_number(x)} {_number(y)}" for x, y in points) + " Z"
+        path = "M " + " L ".join(f"{_number(x)} {_number(y)}" for x, y in points) + " z"
         self._add("path", {"d": path} | _opaque(opacity), fill=fill)
 
     def rule(
