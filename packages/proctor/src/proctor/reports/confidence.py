@@ -18,6 +18,8 @@ from proctor.core import (
     columns,
     count_of,
     interval,
+    number,
+    number_interval,
     percent,
     thousands,
     value,
@@ -89,8 +91,7 @@ def _thousandths(found: Estimate) -> tuple[Cell | str, str]:
     """A score from 0 to 1 that is no share."""
     if found.value is None:
         return DASH, DASH
-    known = found.ci_low is not None and found.ci_high is not None
-    return Cell(f"{found.value:.3f}", strong=True), f"{found.ci_low:.3f} to {found.ci_high:.3f}" if known else DASH
+    return Cell(number(found.value), strong=True), number_interval(found.ci_low, found.ci_high)
 
 
 def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
@@ -121,7 +122,7 @@ def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
 
 def _ordered(rows: Sequence[ConfidenceResult]) -> Table:
     title = "Accuracy of the answers with the highest confidence, and the area under the risk–coverage curve"
-    heads = [head for share in SHOWN_COVERAGES for head in (f">At {share:.0%}".replace("%", " %"), ">95 % CI")]
+    heads = [head for share in SHOWN_COVERAGES for head in (f">At {round(100 * share)} %", ">95 % CI")]
     cells: list[Row] = [
         (
             *(Cell(row.system), row.condition),
@@ -153,7 +154,7 @@ def _calibrated(rows: Sequence[ConfidenceResult]) -> Table:
             ">Too sure by",
             ">95 % CI",
         ),
-        *(">Brier", ">95 % CI", f">Wrong when ≥ {100 * SURE:.0f} % sure", ">Share", ">At most (95 %)"),
+        *(">Brier", ">95 % CI", f">Wrong when ≥ {round(100 * SURE)} % sure", ">Share", ">At most (95 %)"),
     )
     gap = Metric("gap", "Gap", percent=True, low=-1.0)
     cells: list[Row] = []

@@ -39,7 +39,11 @@ class CoveragePoint:
 class RiskCoverage:
     """A risk–coverage curve. `area` is the mean risk over all coverages 1/n … 1 (AURC, lower is better), `best` the area if
     all wrong items came last, `error` the risk of all items, which is also the expected area of an order at random.
-    `covered` is the share of the items that have a confidence."""
+    `covered` is the share of the items that have a confidence.
+
+    >>> risk_coverage([0, 1], [0.9, 0.1], ["a", "b"]).covered
+    1.0
+    """
 
     area: Estimate
     best: float | None
@@ -68,8 +72,8 @@ def risk_coverage(
     the loss s, after a items with the loss l, Σ risk = s + (l − s·a/m) (H(a+m) − H(a)), with the harmonic numbers H. At a
     coverage between two items the loss is linear.
 
-    Intervals are those of `sums_interval`, pointwise: bootstrap samples of whole groups, in which the curve is computed
-    anew. Edges: None without items; no interval with fewer than three groups. Raises `InputError` for losses and
+    Intervals are those of `sums_interval`, pointwise: each bootstrap sample of whole groups has a
+    curve of its own. Edges: None without items; no interval with fewer than three groups. Raises `InputError` for losses and
     confidences outside 0 to 1, a coverage outside 0 to 1, more than 2,001 distinct confidences, and unequal lengths.
 
     >>> found = risk_coverage([0, 0, 1, 0], [0.9, 0.8, 0.7, 0.7], ["a", "b", "c", "d"], Resampling(draws=100), coverages=(0.5, 1))
@@ -139,7 +143,11 @@ class CalibrationBin:
 class Calibration:
     """How far confidences are from the share that is right. `error` is the expected calibration error, `debiased` the root
     of the debiased squared error (0 if that is negative; None if no bin has two groups), `brier` the Brier score; lower is
-    better. `bias` is the mean confidence minus the share that is right: above 0 is too sure."""
+    better. `bias` is the mean confidence minus the share that is right: above 0 is too sure.
+
+    >>> calibration([0, 0], [0.5, 1.0], ["a", "b"], bins=2).bins[1].confidence
+    1.0
+    """
 
     error: Estimate
     debiased: float | None
@@ -223,7 +231,11 @@ def _debiased(gaps: Floats, which: Ints, code: Ints, count: int) -> float | None
 @dataclass(frozen=True, slots=True)
 class SureErrors:
     """The answers with a confidence of at least `least`: how many there are, in how many groups, how many are wrong, and the
-    one-sided upper limit of the share that is wrong; None with fewer than two groups, where nothing bounds it."""
+    one-sided upper limit of the share that is wrong; None with fewer than two groups, where nothing bounds it.
+
+    >>> sure_errors([0] * 20, [1.0] * 20, range(20)).errors
+    0.0
+    """
 
     least: float
     errors: float

@@ -8,17 +8,9 @@ if TYPE_CHECKING:
     from proctor.systems.asking import AskModel
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
-    from proctor.systems.model_system import (
-        ModelSystem,
-        ReplyRequest,
-        Sampling,
-        Sent,
-        frames_as_sent,
-        prompt_as_sent,
-        prompt_for_benchmark,
-        prompt_text,
-    )
+    from proctor.systems.model_system import ModelSystem, Sampling, frames_as_sent, prompt_as_sent
     from proctor.systems.option_auditors import ask_option_auditors
+    from proctor.systems.question_prompt import ReplyRequest, Sent, prompt_for_benchmark, prompt_text
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,

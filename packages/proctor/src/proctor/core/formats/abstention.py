@@ -43,7 +43,7 @@ _ABSTAINS = deferred(
 )
 _STILL_ANSWERS = deferred(
     r"\b(?:but|however|still|if i had to|otherwise|aber|jedoch|wenn ich|mais|toutefois|pero|sin embargo)\b[^\n]{0,60}?"
-    r"\b(?:guess|answer|choose|pick|option|likely|rate|raten|antwort|wähle|choisi\w*|réponse|elij\w*|elegir\w*|respuesta|diría)\b"
+    r"\b(?:guess|answer|choose|pick|option|likely|rate|raten|antwort|wähle|choisi\w{0,15}|réponse|elij\w{0,15}|elegir\w{0,15}|respuesta|diría)\b"
     r"|(?:但|不过|如果)[^\n]{0,30}(?:选|答案|猜)",
     re.IGNORECASE,
 )
@@ -130,23 +130,23 @@ def _read(statement: Statement) -> bool | None:
 _SENTENCES = re.compile(r"(?<=[.!?。！？；])\s*(?=\S)|\n+")
 _ACTOR = deferred(
     r"\b(?:surgeons?|operators?|sonographers?|learners?|students?|trainees?|nurses?|clinicians?|physicians?|assistants?|examiners?|patients?"
-    r"|he|she|they|chirurg\w*|operateur\w*|untersucher\w*|lernende\w*|assisten\w*|patient\w*|er|chirurgien\w*|échographiste|étudiante?"
-    r"|élève|il(?! m'| n'y| est (?:impossible|difficile))|elle|cirujan\w*|ecografista|alumn\w+|él|ella|médic[oa]s?(?= (?:no )?(?:puede|gira)))\b"
+    r"|he|she|they|chirurg\w{0,15}|operateur\w{0,15}|untersucher\w{0,15}|lernende\w{0,15}|assisten\w{0,15}|patient\w{0,15}|er|chirurgien\w{0,15}|échographiste|étudiante?"
+    r"|élève|il(?! m'| n'y| est (?:impossible|difficile))|elle|cirujan\w{0,15}|ecografista|alumn\w{1,15}|él|ella|médic[oa]s?(?= (?:no )?(?:puede|gira)))\b"
     r"|术者|医生(?=[看旋])|检查者|学员|操作者|助手",
     re.IGNORECASE,
 )
 _EVIDENCE = (
     r"(?:videos?|clips?|images?|pictures?|frames?|footage|recordings?|stills?|photos?|screen|media|view|question|answers?|options?|evidence|information"
-    r"|details?|basis|context|bild\w*|standbild\w*|aufnahme\w*|frage|antwort\w*|optionen|aussage|material|ton|vidéos?|extrait|enregistrement"
+    r"|details?|basis|context|bild\w{0,15}|standbild\w{0,15}|aufnahme\w{0,15}|frage|antwort\w{0,15}|optionen|aussage|material|ton|vidéos?|extrait|enregistrement"
     r"|réponse|éléments|vídeos?|imágenes|imagen|fragmento|pregunta|respuesta|opciones|información|pantalla|audio)"
 )
 _KNOW = (
-    r"(?:determin\w+|tell|say|answer|identif\w+|judge|assess|confirm|decide|know|interpret|pick|choose|count|establish|settle|conclude|verify|state"
-    r"|make (?:that|this|a) (?:determination|judg\w+|call)|provide an? (?:answer|diagnosis|assessment)|help|respond|comment|see|view|access|diagnose)"
+    r"(?:determin\w{1,15}|tell|say|answer|identif\w{1,15}|judge|assess|confirm|decide|know|interpret|pick|choose|count|establish|settle|conclude|verify|state"
+    r"|make (?:that|this|a) (?:determination|judg\w{1,15}|call)|provide an? (?:answer|diagnosis|assessment)|help|respond|comment|see|view|access|diagnose)"
 )
 _FIRST = deferred(
     # English
-    rf"\b(?:i|we)(?:'m|'d| am| are| was| would)? ?(?:\w+ )?(?:can(?:no|')?t|can not|could(?: not|n't)|unable|not able|(?:do|did)(?: not|n't)"
+    rf"\b(?:i|we)(?:'m|'d| am| are| was| would)? ?(?:\w{{1,20}} )?(?:can(?:no|')?t|can not|could(?: not|n't)|unable|not able|(?:do|did)(?: not|n't)"
     rf"|(?:will|would)(?: not|n't)|won't)\b[^.!?\n]{{0,60}}?\b{_KNOW}\b"
     rf"|\b(?:i|we) (?:have|see|find|was given|received?|got) (?:no|nothing|not enough|insufficient|too little)\b|\bi(?:'d| would) (?:rather|prefer) not\b"
     rf"|\bi(?:'d| would)(?: have)? (?:need\b|have to (?:see|leave|hear))|\bi have to leave\b|\b(?:do(?: not|n't)|did(?: not|n't)) (?:have|see|receive|get) (?:any|an?|the|enough|sufficient|access)\b"
@@ -168,11 +168,11 @@ _FIRST = deferred(
 )
 _IMPERSONAL = deferred(
     # English
-    rf"\b(?:it(?:'s| is)|it was) (?:\w+ )?(?:not possible|impossible|unclear|unknown|impractical|difficult)\b[^.!?\n]{{0,30}}?\b(?:to {_KNOW}|whether|which|how|what|when)\b"
-    rf"|\bthere(?:'s| is| are|(?:'s| is) simply)(?:n't)? (?:no way|not enough|nothing|insufficient|no basis|anything|no \w+ (?:evidence|information|indication))\b"
-    rf"|\b(?:can(?:no|')?t|can not|could not|couldn't) be (?:\w+ )?(?:determin|establish|answer|told|confirm|assess|known|count|identif|judg|ascertain|decid|seen|inferr|verif)\w*"
+    rf"\b(?:it(?:'s| is)|it was) (?:\w{{1,20}} )?(?:not possible|impossible|unclear|unknown|impractical|difficult)\b[^.!?\n]{{0,30}}?\b(?:to {_KNOW}|whether|which|how|what|when)\b"
+    rf"|\bthere(?:'s| is| are|(?:'s| is) simply)(?:n't)? (?:no way|not enough|nothing|insufficient|no basis|anything|no \w{{1,15}} (?:evidence|information|indication))\b"
+    rf"|\b(?:can(?:no|')?t|can not|could not|couldn't) be (?:\w{{1,20}} )?(?:determin|establish|answer|told|confirm|assess|known|count|identif|judg|ascertain|decid|seen|inferr|verif)\w{{0,15}}"
     rf"|\b(?:insufficient|not enough|too little|inadequate|lacks?(?: the)?)\b[^.!?\n]{{0,30}}?\b{_EVIDENCE}\b|\b{_EVIDENCE}\b[^.!?\n]{{0,50}}?\b(?:is|are) (?:insufficient|not (?:enough|sufficient|provided|attached|available|visible))\b"
-    rf"|\b{_EVIDENCE}\b[^.!?\n]{{0,40}}?\b(?:do(?:es)?(?: not|n't)|did(?: not|n't)|never) (?:show|contain|allow|provide|permit|reveal|include|let|indicate|give|answer)\w*"
+    rf"|\b{_EVIDENCE}\b[^.!?\n]{{0,40}}?\b(?:do(?:es)?(?: not|n't)|did(?: not|n't)|never) (?:show|contain|allow|provide|permit|reveal|include|let|indicate|give|answer)\w{{0,15}}"
     rf"|\bnone of the {_EVIDENCE}\b|\bno {_EVIDENCE}\b[^.!?\n]{{0,30}}?\b(?:attached|provided|available|visible|shown|received|included|uploaded|supplied|came)\b|\bno {_EVIDENCE} to\b"
     rf"|\b(?:please|could you|can you)\b[^.!?\n]{{0,30}}?\b(?:upload|provide|attach|share|send|consult)\b|\b(?:undetermined|indeterminate|inconclusive|undeterminable)\b|\banybody's guess\b"
     # German
@@ -181,10 +181,10 @@ _IMPERSONAL = deferred(
     r"|\b(?:geht|gehen)\b[^.!?\n]{0,40}\bnicht hervor\b|\bkeine (?:aussage|antwort|beurteilung)\b|\bunklar\b|\bbleibt\b[^.!?\n]{0,40}\boffen\b|\bkeine? (?:video|bilder|aufnahme)\b[^.!?\n]{0,20}\b(?:angehängt|übermittelt|vorhanden|erhalten)"
     r"|\bnicht beantwortet werden\b|\bbitte (?:laden|senden|stellen|wenden)\b"
     # French
-    r"|\bne (?:permet|permettent|suffi\w+|montre\w*) pas\b|\bimpossible de (?:\w+ )?(?:dire|trancher|répondre|savoir|déterminer|juger|choisir|se prononcer|conclure|compter)\b|\bon ne (?:voit|peut|distingue|sait)\b"
-    r"|\b(?:reste|demeure)\b[^.!?\n]{0,20}\b(?:indéterminée?|sans réponse|incertaine?)\b|\brien (?:dans|ne|n')\b|\baucune? (?:vidéo|image|élément)\b|\bn'appara(?:ît|issent) pas\b|\bveuillez\b|\bpourriez-vous\b|\bn'(?:est|a) pas (?:possible|été fourni\w*)"
+    r"|\bne (?:permet|permettent|suffi\w{1,15}|montre\w{0,15}) pas\b|\bimpossible de (?:\w{1,20} )?(?:dire|trancher|répondre|savoir|déterminer|juger|choisir|se prononcer|conclure|compter)\b|\bon ne (?:voit|peut|distingue|sait)\b"
+    r"|\b(?:reste|demeure)\b[^.!?\n]{0,20}\b(?:indéterminée?|sans réponse|incertaine?)\b|\brien (?:dans|ne|n')\b|\baucune? (?:vidéo|image|élément)\b|\bn'appara(?:ît|issent) pas\b|\bveuillez\b|\bpourriez-vous\b|\bn'(?:est|a) pas (?:possible|été fourni\w{0,15})"
     # Spanish
-    r"|\bno (?:es posible|hay (?:manera|forma|modo|suficiente\w*|información)|se (?:puede|pueden|ha|aprecia|adjunt\w+|distingue))\b[^.!?\n]{0,50}|\bno (?:muestra|muestran|permite|permiten|basta|bastan|indica)\b|\bsin (?:determinar|poder determinar)\b"
+    r"|\bno (?:es posible|hay (?:manera|forma|modo|suficiente\w{0,15}|información)|se (?:puede|pueden|ha|aprecia|adjunt\w{1,15}|distingue))\b[^.!?\n]{0,50}|\bno (?:muestra|muestran|permite|permiten|basta|bastan|indica)\b|\bsin (?:determinar|poder determinar)\b"
     r"|\bnada (?:de lo|en)\b|\bharía falta\b|\b(?:imposible|difícil) (?:de )?(?:saber|decir|determinar|contestar|responder)\b|\b¿?podría (?:subir|enviar|adjuntar)|\bconsulte\b|\binsuficientes?\b"
     # Chinese
     r"|(?:无法|不能|没办法|没法|难以|不足以|无从|不好)(?:[^。！？\n，]{0,8})(?:判断|确定|确认|回答|得出|作答|选择|作出|识别|分辨|下结论|说|看出|推断)|(?:看不清|看不出|分辨不出|给不出|回答不了|判断不了|说不准)|(?:信息|依据|证据|细节)(?:不足|不够)|缺乏(?:依据|证据|信息)"
