@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from proctor.core import CONFIDENCE, Answer, Confidence, Item, read_answer
 from proctor.core.formats import (
@@ -74,12 +74,12 @@ def test_what_is_no_confidence_is_missing_with_the_reason(text: str, why: str) -
 def test_a_confidence_is_a_value_or_a_reason() -> None:
     for fields in ({}, {"value": 0.5, "missing": "none"}, {"value": 1.5}, {"value": float("nan")}):
         with pytest.raises(ValidationError):
-            Confidence(source="stated", **fields)  # type: ignore[arg-type]
+            Confidence(source="stated", **fields)
 
 
 def test_the_number_of_the_confidence_is_no_answer() -> None:
     item = Item(id="q", group="g", question="?", answer=CountFormat())
-    asked = {CONFIDENCE: {"source": "stated", "value": 0.85}}
+    asked: dict[str, JsonValue] = {CONFIDENCE: {"source": "stated", "value": 0.85}}
     assert read_answer(item, Answer(item_id="q", text="3\nConfidence: 85", extra=asked)).parsed == 3
     strict = item.model_copy(update={"answer": CountFormat(strict=True)})
     assert read_answer(strict, Answer(item_id="q", text="3\nConfidence: 85", extra=asked)).parsed == 3
@@ -102,7 +102,9 @@ def test_an_answer_knows_its_confidence() -> None:
         source="tokens", value=0.5
     )
     odd = Answer(item_id="q", extra={CONFIDENCE: {"source": "tokens", "value": 7}}).confidence
-    assert odd is not None and odd.value is None and odd.missing
+    assert odd is not None
+    assert odd.value is None
+    assert odd.missing
 
 
 def said(*tokens: tuple[str, dict[str, float]]) -> tuple[str, list[tuple[bytes, dict[bytes, float]]]]:

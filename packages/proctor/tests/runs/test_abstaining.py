@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def questions(tmp_path: Path) -> Path:
     return sheet(tmp_path / "own.csv", ROWS)
 
 
-def sheet(file: Path, rows: list[tuple[str, ...]]) -> Path:
+def sheet(file: Path, rows: Sequence[tuple[str, ...]]) -> Path:
     with file.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(("id", "group", "question", "answer", "format", "A", "B", "C"))
@@ -41,8 +41,8 @@ def sheet(file: Path, rows: list[tuple[str, ...]]) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "runs.db"
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
 
 
 def says(replies: dict[str, str | Tokens], otherwise: str = "Answer: UNANSWERABLE") -> Any:
@@ -99,7 +99,7 @@ def test_unanswerable_questions_let_models_abstain(questions: Path, store: Path)
     }
     (row,) = [one for one in run.results().rows if one["metric"] == "accuracy"]
     assert (row["value"], row["n"], row["abstained"], row["unreadable"]) == (0.4, 5, 2, 1)
-    assert stored.settings["system"]["abstain"] == "allow"
+    assert stored.settings["system"] == {**stored.settings["system"], "abstain": "allow"}  # type: ignore[dict-item]
 
 
 def test_what_the_prompt_says(questions: Path, store: Path, tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_an_abstention_is_wrong_and_in_the_denominator_whatever_was_asked(tmp_pa
 def test_another_request_is_another_run(questions: Path, store: Path, tmp_path: Path) -> None:
     plain = sheet(tmp_path / "plain.csv", ROWS[:2])
     ask(plain, store, says({}), abstain="allow")
-    with pytest.raises(InputError, match="system.abstain 'allow' then, 'forbid' now"):
+    with pytest.raises(InputError, match=r"system\.abstain 'allow' then, 'forbid' now"):
         ask(plain, store, says({}), abstain="forbid")
-    with pytest.raises(InputError, match="system.confidence None then, 'stated' now"):
+    with pytest.raises(InputError, match=r"system\.confidence None then, 'stated' now"):
         ask(plain, store, says({}), abstain="allow", confidence="stated")
 
 
@@ -151,9 +151,9 @@ def test_focus_says_that_abstaining_is_wrong() -> None:
     from proctor.shell.systems import _request
 
     options: Any = {"abstain": "allow", "confidence": None, "orders": None}
-    with pytest.raises(UsageError, match="The protocol of focus says --abstain forbid. Leave --abstain allow out."):
+    with pytest.raises(UsageError, match=r"The protocol of focus says --abstain forbid\. Leave --abstain allow out\."):
         _request("focus", options, (), "forbid")
-    assert _request("focus", {**options, "abstain": None}, (), "forbid").settings == {}
+    assert _request("focus", options | {"abstain": None}, (), "forbid").settings == {}
 
 
 def test_stated_confidences_are_kept_shown_exported_and_imported(questions: Path, store: Path, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_stated_confidences_are_kept_shown_exported_and_imported(questions: Path
         "vessel": "Answer: A\nConfidence: 95%",
         "clip": "Answer: yes\nConfidence: high",
     }
-    run, requests = ask(questions, store, says(dict(replies)), confidence="stated")
+    _, requests = ask(questions, store, says(dict(replies)), confidence="stated")
     assert all("Confidence: N" in request.text for request in requests)
     found = answers(store)
     assert [found[name].extra[CONFIDENCE] for name in ("q1", "q2", "q4")] == [
@@ -221,6 +221,29 @@ def test_token_probabilities_of_options(tmp_path: Path, store: Path) -> None:
     assert [kept[name].value for name in ("q1", "q4")] == [pytest.approx(0.75), pytest.approx(0.7)]  # type: ignore[union-attr]
 
 
+def test_the_prompt_of_an_answer_is_made_again(tmp_path: Path, store: Path) -> None:
+    plain = sheet(tmp_path / "plain.csv", ROWS[:1])
+    ask(plain, store, says({}, "Answer: B\nConfidence: 70"), abstain="allow", confidence="stated")
+    shown = shell("show", "plain", "q1", "--store", str(store), "--prompt", "--system", "m")
+    assert shown.returncode == 0, shown
+    assert "UNANSWERABLE" in shown.stdout
+    assert "Confidence: N" in shown.stdout
+
+
+def test_a_shared_run_asks_in_the_same_way(tmp_path: Path, store: Path) -> None:
+    plain = sheet(tmp_path / "plain.csv", ROWS[:2])
+    _, requests = ask(plain, store, says({}), abstain="allow", confidence="stated", share=True)
+    assert all("UNANSWERABLE" in one.text and "Confidence: N" in one.text for one in requests)
+
+
+def test_orders_by_a_schema_have_a_field_for_the_confidence() -> None:
+    from proctor.systems.replies import order_form
+
+    fields = order_form(("A", "B"), confidence=True).model_fields
+    assert [*fields] == ["order", "confidence"]
+    assert [*order_form(("A", "B"), "first").model_fields] == ["rationale", "order"]
+
+
 def test_a_server_without_probabilities_gives_no_confidence(tmp_path: Path, store: Path) -> None:
     plain = sheet(tmp_path / "plain.csv", ROWS[:2])
     ask(plain, store, says({}, "Answer: B"), confidence="tokens")
@@ -234,8 +257,18 @@ def test_made_up_answers_are_counted_where_nothing_can_be_seen(questions: Path, 
     (row,) = proctor.confidence(str(store)).data.rows
     # q1 and q5 have a value; q2, q3 and q6 abstain; q4 declines in other words
     assert row.made_up is not None
-    assert (row.made_up.value, row.made_up.n, row.declined, row.abstained) == (pytest.approx(2 / 6), 6, 1, 2)
+    assert row.made_up.value == pytest.approx(2 / 6)
+    assert (row.made_up.n, row.declined, row.abstained) == (6, 1, 2)
     assert row.made_up.ci_low is not None
+
+
+def test_free_text_that_declines_is_not_made_up(tmp_path: Path, store: Path) -> None:
+    rows = [(f"q{n}", f"v{n}", f"What is done in {n}?", "It slides.", "free text", "", "", "") for n in range(2)]
+    replies: dict[str, str | Tokens] = {"in 0?": "I can't answer this from the images.", "in 1?": "The probe slides."}
+    ask(sheet(tmp_path / "free.csv", rows), store, says(replies), abstain="allow")
+    (row,) = proctor.confidence(str(store)).data.rows
+    assert row.made_up is not None
+    assert (row.made_up.value, row.made_up.n, row.declined) == (0.5, 2, 1)
 
 
 def test_the_command_its_figure_and_the_report(questions: Path, store: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -18,6 +18,10 @@ QUICK = Resampling(draws=100)
 NAN = float("nan")
 
 
+def _harmonic(k: int) -> float:
+    return sum(1 / one for one in range(1, k + 1))
+
+
 def own_groups(count: int) -> list[int]:
     return list(range(count))
 
@@ -29,16 +33,15 @@ def area_of_order(losses: list[float]) -> float:
 @pytest.mark.parametrize(("n", "wrong"), [(10, 0), (10, 3), (10, 10), (100, 37)])
 def test_the_area_of_perfect_and_worst_orders_is_the_closed_form(n: int, wrong: int) -> None:
     confidences = np.linspace(0.99, 0.01, n)
-    harmonic = lambda k: sum(1 / one for one in range(1, k + 1))  # noqa: E731 - H(k)
     last = np.array([0.0] * (n - wrong) + [1.0] * wrong)
     perfect = risk_coverage(last, confidences, own_groups(n), QUICK, coverages=(1,))
     # Σ over k = n − e + 1 … n of (k − (n − e)) / k, over n
-    expected = (wrong - (n - wrong) * (harmonic(n) - harmonic(n - wrong))) / n
+    expected = (wrong - (n - wrong) * (_harmonic(n) - _harmonic(n - wrong))) / n
     assert perfect.area.value == pytest.approx(expected, abs=1e-12)
     assert perfect.best == pytest.approx(expected, abs=1e-12)
     worst = risk_coverage(last[::-1], confidences, own_groups(n), QUICK, coverages=(1,))
     # e of risk 1, and then e / k
-    assert worst.area.value == pytest.approx((wrong + wrong * (harmonic(n) - harmonic(wrong))) / n, abs=1e-12)
+    assert worst.area.value == pytest.approx((wrong + wrong * (_harmonic(n) - _harmonic(wrong))) / n, abs=1e-12)
 
 
 def test_of_equal_confidences_the_area_is_the_error_rate() -> None:
@@ -52,7 +55,7 @@ def test_ties_are_the_expectation_over_all_orders() -> None:
     losses, confidences = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.9, 0.9, 0.9, 0.5, 0.5, 0.2]
     areas, halves = [], []
     for order in permutations(range(6)):
-        if all(confidences[a] >= confidences[b] for a, b in zip(order, order[1:], strict=False)):
+        if all(confidences[a] >= confidences[b] for a, b in pairwise(order)):
             ordered = [losses[one] for one in order]
             areas.append(area_of_order(ordered))
             halves.append(sum(ordered[:3]) / 3)
@@ -101,7 +104,7 @@ def test_nothing_depends_on_the_order_of_rows_or_the_names_of_groups(
         for one in (both(rows, "a"), both(shuffled, "b"))
     ]
     assert len(numbers[0]) == len(numbers[1])
-    assert np.allclose(*numbers, atol=1e-9)
+    assert np.allclose(numbers[0], numbers[1], atol=1e-9)
 
 
 def test_calibrated_is_zero_and_a_constant_gap_is_the_gap() -> None:
@@ -113,7 +116,8 @@ def test_calibrated_is_zero_and_a_constant_gap_is_the_gap() -> None:
     assert found.bias.value == pytest.approx(0, abs=1e-12)
     assert found.brier.value == pytest.approx((8 * 0.04 + 2 * 0.64 + 3 * 0.49 + 7 * 0.09) / 20)
     gap = calibration([1] * 10, [0.9] * 10, own_groups(10), QUICK)
-    assert (gap.error.value, gap.debiased) == (pytest.approx(0.9), pytest.approx(0.9))
+    assert gap.error.value == pytest.approx(0.9)
+    assert gap.debiased == pytest.approx(0.9)
     assert gap.brier.value == pytest.approx(0.81)
 
 
@@ -203,7 +207,9 @@ def test_intervals_cover_clustered_answers() -> None:
         for place, (estimate, value) in enumerate(
             ((found.area, truth.area.value), (found.points[0].risk, truth.points[0].risk.value), (own.brier, brier))
         ):
-            assert estimate.ci_low is not None and estimate.ci_high is not None and value is not None
+            assert estimate.ci_low is not None
+            assert estimate.ci_high is not None
+            assert value is not None
             inside[place] += estimate.ci_low <= value <= estimate.ci_high
     for found_inside in inside:
         assert_share(float(found_inside), runs, 0.925, 0.985)

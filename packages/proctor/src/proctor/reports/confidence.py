@@ -233,10 +233,9 @@ def curves_figure(found: ConfidenceResults, name: str = "risk-coverage") -> Figu
     several = len({row.condition for row in drawn}) > 1
     curves = []
     for row in drawn:
-        points = row.curve.points if row.curve else ()
-        dots = [Dot(point.risk.value, point.risk.ci_low, point.risk.ci_high) for point in points]
+        dots = [Dot(point.risk.value, point.risk.ci_low, point.risk.ci_high) for point in row.points]
         label = f"{row.system} / {row.condition}" if several else row.system
-        curves.append(Curve(label, [100 * point.coverage for point in points], dots, band=True))
+        curves.append(Curve(label, [100 * point.coverage for point in row.points], dots, band=True))
     title = "Risk by coverage"
     svg = draw_curves(name, title, curves, SHARES, ("coverage in %", "share of wrong answers"))
     records = [
@@ -249,7 +248,7 @@ def curves_figure(found: ConfidenceResults, name: str = "risk-coverage") -> Figu
             "ci_high": point.risk.ci_high,
         }
         for row in drawn
-        for point in (row.curve.points if row.curve else ())
+        for point in row.points
     ]
     caption = "The share of wrong answers among the items with the highest confidence, with pointwise 95 % intervals over groups."
     return recorded_figure(name, title, svg, caption, records)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import Answer, FailedPolicy, InputError, Item, Status
+from proctor.core import Answer, Confidence, FailedPolicy, InputError, Item, Status
 from proctor.core.formats import declines
 from proctor.results.arrays import ItemTable, load_items
 from proctor.results.results import Options
@@ -18,7 +18,9 @@ from proctor.results.run_scores import RunScores, load_accuracy
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs
 from proctor.stats import (
     Calibration,
+    CoveragePoint,
     Estimate,
+    Floats,
     Resampling,
     RiskCoverage,
     SureErrors,
@@ -53,7 +55,8 @@ class ConfidenceResult:
 
     `curve` is over all `n`, where an item without a confidence comes last; `calibration` and `sure` are over those with one.
     Both are None where no answer has one. `made_up` is the share of items that were answered although nothing could be
-    seen (`UNSEEN`), in runs that were allowed to abstain; None elsewhere.
+    seen (`UNSEEN`), in runs that were allowed to abstain; None elsewhere. Free text that declines in other words is not
+    made up.
     """
 
     system: str
@@ -78,9 +81,6 @@ class ConfidenceResult:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as plain data, flat; the points of the curve and the bins as lists."""
-        curve, own, sure = self.curve, self.calibration, self.sure
-        points = [] if curve is None else curve.points
-        bins = () if own is None else own.bins
         return {
             "system": self.system,
             "condition": self.condition,
@@ -90,27 +90,12 @@ class ConfidenceResult:
             "policy": self.policy,
             "missing": dict(self.missing),
             **_flat("accuracy", self.accuracy),
-            **_flat("area", None if curve is None else curve.area),
-            "area_best": None if curve is None else curve.best,
-            "covered": None if curve is None else curve.covered,
-            **{
-                key: value
-                for share in SHOWN_COVERAGES
-                for key, value in _flat(f"accuracy_at_{share:g}", _accuracy_at(curve, share)).items()
-            },
-            **_flat("calibration_error", None if own is None else own.error),
-            "calibration_error_debiased": None if own is None else own.debiased,
-            **_flat("bias", None if own is None else own.bias),
-            **_flat("brier", None if own is None else own.brier),
-            "sure_from": SURE,
-            "sure_errors": None if sure is None else sure.errors,
-            "sure_n": None if sure is None else sure.n,
-            "sure_groups": None if sure is None else sure.groups,
-            "sure_wrong": None if sure is None else sure.share,
-            "sure_wrong_limit": None if sure is None else sure.limit,
+            **_of_curve(self.curve),
+            **_of_calibration(self.calibration),
+            **_of_sure(self.sure),
             **_flat("made_up", self.made_up),
             "made_up_n": None if self.made_up is None else self.made_up.n,
-            "curve": [{"coverage": one.coverage, **_flat("risk", one.risk)} for one in points],
+            "curve": [{"coverage": one.coverage, **_flat("risk", one.risk)} for one in self.points],
             "bins": [
                 {
                     "low": one.low,
@@ -119,9 +104,14 @@ class ConfidenceResult:
                     "n": one.accuracy.n,
                     **_flat("accuracy", one.accuracy),
                 }
-                for one in bins
+                for one in (self.calibration.bins if self.calibration else ())
             ],
         }
+
+    @property
+    def points(self) -> tuple[CoveragePoint, ...]:
+        """The points of the curve; none without one."""
+        return () if self.curve is None else self.curve.points
 
     def accuracy_at(self, coverage: float) -> Estimate | None:
         """The accuracy of the share `coverage` of the items with the highest confidence: 1 minus the risk of the curve."""
@@ -143,6 +133,35 @@ _COUNTED = (
 def _flat(name: str, found: Estimate | None) -> dict[str, float | None]:
     one = found or Estimate(None, None, None, 0, 0)
     return {name: one.value, f"{name}_ci_low": one.ci_low, f"{name}_ci_high": one.ci_high}
+
+
+def _of_curve(curve: RiskCoverage | None) -> dict[str, float | None]:
+    found = _flat("area", None if curve is None else curve.area)
+    found |= (
+        {"area_best": None, "covered": None} if curve is None else {"area_best": curve.best, "covered": curve.covered}
+    )
+    for share in SHOWN_COVERAGES:
+        found |= _flat(f"accuracy_at_{share:g}", _accuracy_at(curve, share))
+    return found
+
+
+def _of_calibration(own: Calibration | None) -> dict[str, float | None]:
+    names = {"calibration_error": "error", "bias": "bias", "brier": "brier"}
+    found: dict[str, float | None] = {"calibration_error_debiased": None if own is None else own.debiased}
+    for shown, name in names.items():
+        found |= _flat(shown, None if own is None else getattr(own, name))
+    return found
+
+
+def _of_sure(sure: SureErrors | None) -> dict[str, float | None]:
+    names = {
+        "errors": "sure_errors",
+        "n": "sure_n",
+        "groups": "sure_groups",
+        "share": "sure_wrong",
+        "limit": "sure_wrong_limit",
+    }
+    return {"sure_from": SURE} | {name: None if sure is None else getattr(sure, own) for own, name in names.items()}
 
 
 def _accuracy_at(curve: RiskCoverage | None, coverage: float) -> Estimate | None:
@@ -216,15 +235,12 @@ def _of_run(
     values = own.values(policy)
     there = ~np.isnan(values)
     given = [answers.get(item.id) for item in asked]
-    told = [None if one is None or one.status is not Status.ANSWERED else one.confidence for one in given]
+    told = [_confidence(one) for one in given]
     sure = np.array([np.nan if one is None or one.value is None else round(one.value, _DIGITS) for one in told])
-    ended = np.array(["" if one is None else one.status.value for one in given])
-    abstained, answered = ended == Status.ABSTAINED.value, ended == Status.ANSWERED.value
-    confident = there & ~np.isnan(sure)
     losses, groups = 1 - values[there], items.group[there]
     plan = Resampling(options.draws, options.level, options.seed, bounds=(0.0, 1.0))
-    missing = Counter(one.missing.partition(":")[0] for one in told if one is not None and one.missing)
-    some = bool(confident.any())
+    declined = np.array([_declined(item, answer) for item, answer in zip(asked, given, strict=True)], dtype=np.bool_)
+    some = bool(np.any(there & ~np.isnan(sure)))
     return ConfidenceResult(
         system=run.system,
         condition=run.condition,
@@ -234,18 +250,38 @@ def _of_run(
         groups=len(np.unique(groups)),
         lacking=int(np.sum(own.lacking & own.scorable)),
         policy=policy.value if np.any(own.lacking) else "",
-        with_confidence=int(confident.sum()),
-        without_confidence=int(np.sum(there & answered & np.isnan(sure))),
-        abstained=int(np.sum(there & abstained)),
-        abstained_right=int(np.sum(there & abstained & (values == 1))),
-        declined=sum(_declined(item, answer) for item, answer in zip(asked, given, strict=True)),
-        missing=tuple(missing.most_common()),
+        **_counts(given, sure, values),
+        declined=int(declined.sum()),
+        missing=tuple(Counter(_reason(one) for one in told if one is not None and one.missing).most_common()),
         accuracy=mean_interval(values[there], groups, plan),
         curve=risk_coverage(losses, sure[there], groups, plan) if some else None,
         calibration=calibration(losses, sure[there], groups, plan) if some else None,
         sure=sure_errors(losses, sure[there], groups, least=SURE) if some else None,
-        made_up=_made_up(run, given, items, plan),
+        made_up=_made_up(run, given, declined, items, plan),
     )
+
+
+def _confidence(answer: Answer | None) -> Confidence | None:
+    """The confidence of an answer that counts: an abstention answers nothing to be sure of."""
+    return None if answer is None or answer.status is not Status.ANSWERED else answer.confidence
+
+
+def _reason(one: Confidence) -> str:
+    """Why a confidence is missing, without the words of the reply."""
+    return one.missing.partition(":")[0]
+
+
+def _counts(given: Sequence[Answer | None], sure: Floats, values: Floats) -> dict[str, int]:
+    """How the items that count ended."""
+    there = ~np.isnan(values)
+    ended = np.array(["" if one is None else one.status.value for one in given])
+    abstained, answered = there & (ended == Status.ABSTAINED.value), there & (ended == Status.ANSWERED.value)
+    return {
+        "with_confidence": int(np.sum(there & ~np.isnan(sure))),
+        "without_confidence": int(np.sum(answered & np.isnan(sure))),
+        "abstained": int(abstained.sum()),
+        "abstained_right": int(np.sum(abstained & (values == 1))),
+    }
 
 
 def _declined(item: Item, answer: Answer | None) -> bool:
@@ -256,13 +292,15 @@ def _declined(item: Item, answer: Answer | None) -> bool:
     return (unreadable or item.answer.any_text) and declines(answer.text, item.answer, item.options)
 
 
-def _made_up(run: Run, given: Sequence[Answer | None], items: ItemTable, plan: Resampling) -> Estimate | None:
-    """The share of answers with a value among the items that were asked, where nothing could be seen and abstaining was
-    allowed."""
+def _made_up(
+    run: Run, given: Sequence[Answer | None], declined: NDArray[np.bool_], items: ItemTable, plan: Resampling
+) -> Estimate | None:
+    """The share of answers with a value that does not decline among the items that were asked, where nothing could be seen
+    and abstaining was allowed."""
     if run.condition not in UNSEEN or abstain_of(run) != "allow":
         return None
-    asked: NDArray[np.bool_] = np.array(
-        [one is not None and one.status is not Status.FAILED for one in given], dtype=np.bool_
-    )
-    valued = [one is not None and one.status is Status.ANSWERED and one.parsed is not None for one in given]
-    return mean_interval(np.array(valued, dtype=np.float64)[asked], items.group[asked], plan)
+    asked = np.array([one is not None and one.status is not Status.FAILED for one in given], dtype=np.bool_)
+    valued = np.array([one is not None and one.parsed is not None for one in given], dtype=np.bool_)
+    answered = np.array([one is not None and one.status is Status.ANSWERED for one in given], dtype=np.bool_)
+    made_up = (valued & answered & ~declined).astype(np.float64)
+    return mean_interval(made_up[asked], items.group[asked], plan)

@@ -68,7 +68,15 @@ if TYPE_CHECKING:
         same_answers,
         variance_shares,
     )
-    from proctor.stats.selective import Calibration, RiskCoverage, SureErrors, calibration, risk_coverage, sure_errors
+    from proctor.stats.selective import (
+        Calibration,
+        CoveragePoint,
+        RiskCoverage,
+        SureErrors,
+        calibration,
+        risk_coverage,
+        sure_errors,
+    )
     from proctor.stats.shares import Share
     from proctor.stats.signflip import can_decide, fewest_groups, least_p
     from proctor.stats.special import prepare_intervals
@@ -89,9 +97,9 @@ else:
 __all__ = [
     "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES", "STATISTICS",
     "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "Calibration", "Contrast", "CorrectedMean",
-    "Correction", "Difference", "Estimate", "Floats", "GroupSums", "Groups", "Heterogeneity", "HiddenSet",
-    "Interaction", "Ints", "ItemAnalysis", "Kind", "LabelVotes", "LatentLabels", "LeastSquaresGain", "Margin",
-    "MarginTest", "Needed", "Optimism", "Pair", "PartContrast", "PlannedWidth", "PreferenceModel",
+    "Correction", "CoveragePoint", "Difference", "Estimate", "Floats", "GroupSums", "Groups", "Heterogeneity",
+    "HiddenSet", "Interaction", "Ints", "ItemAnalysis", "Kind", "LabelVotes", "LatentLabels", "LeastSquaresGain",
+    "Margin", "MarginTest", "Needed", "Optimism", "Pair", "PartContrast", "PlannedWidth", "PreferenceModel",
     "PreferredSystem", "Rank", "RankReadings", "RankingPlan", "Regression", "Removal", "Resamples", "Resampling",
     "RiskCoverage", "Rule", "Sampled", "Share", "ShownMeans", "Stability", "Standing", "Standings", "StudyPlan",
     "SureErrors", "Term", "TieOrder", "TieRule", "VarianceParts", "VarianceShares", "annotation_tolerance",

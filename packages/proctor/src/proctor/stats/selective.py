@@ -29,7 +29,11 @@ _MOST_LEVELS = 2_001  # distinct confidences; each has two columns of the bootst
 
 @dataclass(frozen=True, slots=True)
 class CoveragePoint:
-    """The risk (expected loss) of the share `coverage` of the items with the highest confidence."""
+    """The risk (expected loss) of the share `coverage` of the items with the highest confidence.
+
+    >>> risk_coverage([0, 1], [0.9, 0.1], ["a", "b"], coverages=(0.5,)).points[0].risk.value
+    0.0
+    """
 
     coverage: float
     risk: Estimate
