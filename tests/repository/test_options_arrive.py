@@ -285,7 +285,7 @@ WAYS = (
             "protocol": "a summary instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
-            **others("corrected plan"),
+            **others("corrected plan confidence"),
             "critical": "limits instead",
         },
     ),
@@ -299,9 +299,15 @@ WAYS = (
             "protocol": "a summary instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
-            **others("corrected plan"),
+            **others("corrected plan confidence"),
         },
         {"critical": "facet"},
+    ),
+    Way(
+        "results",
+        "bench --confidence",
+        f"{STORE} api:confidence",
+        {**TABLES, **others("corrected plan confidence flags protocol content_hash pool critical")},
     ),
     Way(
         "results",
@@ -310,7 +316,7 @@ WAYS = (
         {
             **TABLES,
             **others(
-                "flags protocol content_hash pool critical systems conditions failed all_items by two_level scorer draws seed"
+                "flags protocol content_hash pool critical systems conditions failed all_items by two_level scorer draws seed confidence"
             ),
         },
         {"corrected": "sample", "metrics": "dimensions"},
@@ -323,7 +329,7 @@ WAYS = (
             **TABLES,
             **others(
                 "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash critical "
-                "corrected plan"
+                "corrected plan confidence"
             ),
         },
         {"pool": "files"},
@@ -337,7 +343,7 @@ WAYS = (
             "flags": "a list instead",
             "content_hash": "a hash instead",
             "pool": "of sites instead",
-            **others("corrected plan"),
+            **others("corrected plan confidence"),
             "critical": "limits instead",
         },
     ),

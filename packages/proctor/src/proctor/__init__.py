@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         choose_model,
         choose_model_async,
         compare,
+        confidence,
         corrected,
         critical,
         explain,
@@ -77,10 +78,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image",
-    "InfrastructureError", "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status",
-    "VideoClip", "__version__", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare",
-    "corrected", "critical", "explain", "export", "fetch", "formats", "import_answers", "import_answers_async", "judge",
-    "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
-    "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "stats", "system", "validate", "verify",
+    "InfrastructureError", "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError",
+    "Status", "VideoClip", "__version__", "analyze", "audit", "check", "choose_model", "choose_model_async",
+    "compare", "confidence", "corrected", "critical", "explain", "export", "fetch", "formats", "import_answers",
+    "import_answers_async", "judge", "judge_grid", "judge_grid_async", "leaderboard", "load", "metric",
+    "open_store", "perturb", "perturb_async", "plan", "rank", "report", "reproduce", "results", "run",
+    "run_async", "score", "score_async", "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip

@@ -14,8 +14,8 @@ from PIL import Image as Picture
 from proctor.core import Frame, Image, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, RecordsShown, view, viewer
+from proctor.media.look_ahead import LookAhead, Request
 from proctor.media.pictures import FrameEncoder
-from proctor.media.views import LookAhead, Request
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.virtual_time import until
 

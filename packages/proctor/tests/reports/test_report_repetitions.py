@@ -33,12 +33,10 @@ def stored(path: Path, repetitions: int) -> Store:
         for repetition in range(repetitions):
             written = []
             for number, item in enumerate(items):
-                right, key = (
-                    (number % 2 == 0 if system == "steady" else repetition == 0),
-                    {"item_id": item.id, "repetition": repetition},
-                )
-                score = Score(**key, metric="accuracy", value=float(right))
-                written.append((Answer(**key, text="yes" if right else "no", parsed=right), [score]))
+                right = number % 2 == 0 if system == "steady" else repetition == 0
+                said = Answer(item_id=item.id, repetition=repetition, text="yes" if right else "no", parsed=right)
+                score = Score(item_id=item.id, repetition=repetition, metric="accuracy", value=float(right))
+                written.append((said, [score]))
             store.write(run, written)
     return store
 

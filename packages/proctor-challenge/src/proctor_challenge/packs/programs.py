@@ -47,7 +47,7 @@ RATINGS_FILE = "ratings.csv"
 MAX_KEY = 36
 """The maximum length of a column's key and title on Codabench."""
 
-STATUSES = ("readable", "unreadable", "not_submitted", "refused", "timed_out", "error")
+STATUSES = ("readable", "unreadable", "not_submitted", "refused", "timed_out", "error", "abstained")
 """The outcomes of answers. Each answer has one."""
 
 DIGITS = "PROCTOR_PACK_DIGITS"

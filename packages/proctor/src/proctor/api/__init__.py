@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.api.analysis import analyze, audit, compare, corrected, critical, leaderboard, rank, report, results
+    from proctor.api.analysis import (
+        analyze,
+        audit,
+        compare,
+        confidence,
+        corrected,
+        critical,
+        leaderboard,
+        rank,
+        report,
+        results,
+    )
     from proctor.api.downloads import fetch
     from proctor.api.evaluation import Evaluation, import_answers, import_answers_async, run, run_async
     from proctor.api.explanations import explain
@@ -34,9 +45,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "corrected",
-    "critical", "explain", "export", "fetch", "import_answers", "import_answers_async", "judge", "judge_grid",
-    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank",
-    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "system",
-    "validate", "verify",
+    "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "confidence",
+    "corrected", "critical", "explain", "export", "fetch", "import_answers", "import_answers_async", "judge",
+    "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
+    "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
+    "score_predictions", "system", "validate", "verify",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
-    from proctor.reports import CorrectedTable, ReportSummary
+    from proctor.reports import ConfidenceTable, CorrectedTable, ReportSummary
     from proctor.results import CriticalErrors, MarginRecord
     from proctor.runs import Store
 
@@ -82,6 +82,28 @@ def critical(
     given = filled("critical", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
     return critical_errors(where.store, where.benchmark, facet, options_of(where, given))
+
+
+def confidence(
+    source: StoredRuns | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ResultOptions]
+) -> ConfidenceTable:
+    """What confidences and abstentions are worth, for each run that has some: risk–coverage curves with the area under
+    them, calibration error and Brier score, errors of answers that are at least 90 % sure, and the share of answers that
+    are made up where nothing can be seen. Missing answers are wrong, unless `failed` is "exclude".
+
+    Raises `InputError` where no run has a confidence or was allowed to abstain, and for `by`, `metrics` and `two_level`. The
+    command is `proctor results --confidence`.
+    """
+    from proctor.reports import ConfidenceTable
+    from proctor.results import confidence_results
+
+    given = filled("confidence", ResultOptions, options)
+    for name in ("by", "metrics", "two_level"):
+        if given[name]:
+            shown = {"metrics": "metric"}.get(name, name).replace("_", "-")
+            raise UsageError(f"--confidence is of right and wrong answers, over all items. Leave --{shown} out.")
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    return ConfidenceTable(confidence_results(where.store, where.benchmark, options_of(where, given)))
 
 
 def corrected(

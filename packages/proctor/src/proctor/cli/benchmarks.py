@@ -150,6 +150,8 @@ def _say_item(found: ItemHistory) -> None:
         accepted = "".join(f"; also {_value(one)}" for one in item.reference.accepted)
         if item.has_answer:
             print_line(f"Reference: {_value(item.reference.answer)}{accepted}")
+        if item.unanswerable:
+            print_line("Reference: unanswerable")
         for criterion in item.reference.criteria:
             print_line(f"Criterion: {criterion.points:+g}: {criterion.criterion}")
         if item.reference.rationale:

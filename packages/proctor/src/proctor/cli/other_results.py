@@ -39,6 +39,26 @@ def show_corrected(
     print_note(*table.notes)
 
 
+def show_confidence(store: Store, benchmark: str, options: ResultOptions, form: str, figure: Path | None) -> None:
+    """Print what confidences and abstentions are worth, and write the risk–coverage curves."""
+    from proctor import api
+
+    with at_work("computing curves"):
+        table = api.confidence(store, benchmark, **options)
+    if figure is not None:
+        written = table.write_figure(figure)
+        print_note("no figure: no answer has a confidence" if written is None else f"figure: {written}")
+    if form == _LATEX:
+        print_text(table.to_latex())
+        return
+    output = OutputFormat(form)
+    rows = (
+        [row.to_json() | settings_of(options) for row in table.data.rows] if output is OutputFormat.JSON else table.rows
+    )
+    show(output, rows, *table.tables, apart=True)
+    print_note(*table.notes, drawn_over(options["draws"], options["seed"], two_level=False))
+
+
 def show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, form: str) -> None:
     """Print the results that sites give together."""
     from proctor import shell

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from proctor.cli.margins import draw_forest, print_interactions, show_critical, tell_margin, with_margin
-from proctor.cli.other_results import show_corrected, show_pooled
+from proctor.cli.other_results import show_confidence, show_corrected, show_pooled
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -96,6 +96,7 @@ def results(
     critical: Annotated[
         str, Option("Instead, errors on these items, with an upper limit.", metavar="FACET[=VALUE]")
     ] = "",
+    confidence: Annotated[bool, Option("Instead, what confidences and abstentions are worth.", "--confidence")] = False,
     corrected: Annotated[
         Path | None, Option("Instead, correct a judge by people: a sample (review sample).", metavar="SAMPLE")
     ] = None,
@@ -118,13 +119,10 @@ def results(
     """
     from proctor import api
 
-    if plan and corrected is None:
-        raise UsageError("--plan needs --corrected SAMPLE.")
     if pool:
         show_pooled(benchmark, pool, options, form.value)
         return
-    if not benchmark:
-        raise UsageError("BENCHMARK is missing. Example: proctor results rexsonovqa --store runs.db")
+    _refuse_results(benchmark, plan=plan, corrected=corrected, confidence=confidence)
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
@@ -133,8 +131,9 @@ def results(
     if corrected is not None:
         _refuse_drawn(figure, TablesFormat.TABLE)
         show_corrected(opened, benchmark, corrected, options, plan=plan, form=form.value)
-        return
-    if flags or content_hash or protocol or critical:
+    elif confidence:
+        show_confidence(opened, benchmark, options, form.value, figure)
+    elif flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)
         if critical:
             show_critical(opened, benchmark, critical, options, output)
@@ -144,10 +143,20 @@ def results(
             _show_hash(opened, benchmark, options, output)
         else:
             _show_official(opened, benchmark, protocol, options, output)
-        return
-    with at_work("computing scores and intervals"):
-        table = api.results(opened, benchmark, **options)
-    _show_scores(table, options, figure, form, output)
+    else:
+        with at_work("computing scores and intervals"):
+            table = api.results(opened, benchmark, **options)
+        _show_scores(table, options, figure, form, output)
+
+
+def _refuse_results(benchmark: str, *, plan: bool, corrected: Path | None, confidence: bool) -> None:
+    """Raises `UsageError` for options of `results` that do not fit together."""
+    if plan and corrected is None:
+        raise UsageError("--plan needs --corrected SAMPLE.")
+    if confidence and corrected is not None:
+        raise UsageError("--confidence and --corrected are two tables. Give one of them.")
+    if not benchmark:
+        raise UsageError("BENCHMARK is missing. Example: proctor results rexsonovqa --store runs.db")
 
 
 def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:

@@ -152,6 +152,9 @@ def _note_wrong(tally: Tally) -> None:
         )
     if tally.corrected:
         print_note(f"{tally.corrected} of {tally.done} replies correct their answer; the last one counts")
+    if tally.without_confidence:
+        why = shorten(tally.confidence_example, _LONGEST)
+        print_note(f"{tally.without_confidence} of {tally.done} answers have no confidence, for example {why}")
     if tally.without_schema:
         orders, why = count_of(tally.without_schema, "order"), shorten(tally.schema_rejection, _LONGEST)
         print_note(f"Requested as text, since the server takes no JSON schema: {orders} ({why})")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         check_score,
         scored,
     )
+    from proctor.core.answers import read_answer
     from proctor.core.atomic_files import (
         PAGES,
         is_database,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     )
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.code_identity import code_hash
+    from proctor.core.confidence import CONFIDENCE, Confidence
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.csv_files import (
         Arrays,
@@ -248,13 +250,14 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ABOUT", "ACCURACY", "BENCHMARKS", "COMMANDS", "COMMANDS_ELSEWHERE", "CONCURRENCY", "DASH", "DISTRIBUTIONS",
-    "EXTENSIONS", "FPS", "GIVE_UP_AFTER", "HEADS", "HUMAN", "JPEG_QUALITY", "JSON_BREAKS", "MAX_FRAMES",
-    "MAX_SIDE", "MOST_EVIDENCE", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "OPTION_WRITERS", "PAGES", "PATH_READERS",
-    "PUBLISHED_FIGURES", "QUESTION_WRITERS", "RATING_READERS", "RETRIES", "SHEET_SUFFIXES", "SUBMISSION_WRITERS",
-    "TIMEOUT_S", "VALIDATORS", "AboutFiles", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader",
-    "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion",
-    "DataSource", "DerivedDimension", "Dimension", "Download", "Evidence", "EvidenceBox", "EvidenceWindow", "Excerpt", "FailedPolicy", "FileCheck",
+    "ABOUT", "ACCURACY", "BENCHMARKS", "COMMANDS", "COMMANDS_ELSEWHERE", "CONCURRENCY", "CONFIDENCE", "DASH",
+    "DISTRIBUTIONS", "EXTENSIONS", "FPS", "GIVE_UP_AFTER", "HEADS", "HUMAN", "JPEG_QUALITY", "JSON_BREAKS",
+    "MAX_FRAMES", "MAX_SIDE", "MOST_EVIDENCE", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "OPTION_WRITERS",
+    "PAGES", "PATH_READERS", "PUBLISHED_FIGURES", "QUESTION_WRITERS", "RATING_READERS", "RETRIES",
+    "SHEET_SUFFIXES", "SUBMISSION_WRITERS", "TIMEOUT_S", "VALIDATORS", "AboutFiles", "Answer", "Arrays",
+    "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "ChildEndedError", "ChildProcess",
+    "Column", "Confidence", "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension",
+    "Download", "Evidence", "EvidenceBox", "EvidenceWindow", "Excerpt", "FailedPolicy", "FileCheck",
     "FileLocation", "FilesOrigin", "Finding", "Frame", "FrozenModel", "Image", "InfrastructureError",
     "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions",
     "NeedsReferences", "NoVerdictError", "Offered", "OfficialFigure", "Option", "OptionWriter", "ParseError",
@@ -278,10 +281,10 @@ __all__ = [
     "option_writer", "origin_of", "output_file", "own_benchmark", "p_value", "package_at_fault",
     "package_folders", "parse_json", "parse_model", "percent", "pip_install", "plain_column", "plain_name",
     "plain_table", "points", "printable", "problem_texts", "question_files", "question_writer", "rank_range",
-    "read_about", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model",
-    "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_at",
-    "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "scored",
-    "seconds", "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands",
-    "tokens", "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file",
-    "whole_folder", "with_columns", "without_keys", "write_arrays", "write_whole",
+    "read_about", "read_answer", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",
+    "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml",
+    "reader_at", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing",
+    "safe_cell", "scored", "seconds", "share_of_points", "shell_word", "shorten", "signed", "store_word",
+    "table_findings", "thousands", "tokens", "unfit", "unique_keys", "unloadable", "validated", "value",
+    "when_gone", "whole_file", "whole_folder", "with_columns", "without_keys", "write_arrays", "write_whole",
 ]  # fmt: skip

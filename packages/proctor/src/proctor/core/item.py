@@ -144,7 +144,8 @@ class Reference(FrozenModel):
 
     `accepted` are other right answers; `rationale` is an explanation. `reliability`, if given, has one entry for the
     answer and one for each accepted answer, in this order. `criteria` are for judges of free-text answers; an item with
-    criteria only has the answer None.
+    criteria only has the answer None. So has an `unanswerable` one, to which abstaining is the right answer, and any other
+    is wrong.
 
     >>> Reference(answer=2, accepted=(3,), rationale="the third clip is half hidden").accepted
     (3,)
@@ -160,8 +161,12 @@ class Reference(FrozenModel):
 
     criteria: tuple[Criterion, ...] = Field(default=(), exclude_if=lambda given: not given)
 
+    unanswerable: bool = Field(default=False, exclude_if=lambda given: not given)
+
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:
+        if self.unanswerable and (self.answer is not None or self.accepted or self.criteria):
+            raise ValueError("no answer of a question that is unanswerable")
         if self.criteria and not any(criterion.points > 0 for criterion in self.criteria):
             raise ValueError("a criterion with positive points is expected")
         if self.reliability and len(self.reliability) != 1 + len(self.accepted):
@@ -217,8 +222,13 @@ class Item(FrozenModel):
 
     @property
     def has_answer(self) -> bool:
-        """Whether there is a reference answer; a reference may have only criteria."""
+        """Whether there is a reference answer; a reference may have only criteria, or be `unanswerable`."""
         return self.reference is not None and self.reference.answer is not None
+
+    @property
+    def unanswerable(self) -> bool:
+        """Whether abstaining is the right answer."""
+        return self.reference is not None and self.reference.unanswerable
 
     def as_asked(self) -> Item:
         """The item as systems see it: without the reference and the evidence, and without tags and media, whose names and

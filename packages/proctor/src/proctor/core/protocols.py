@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -168,7 +168,8 @@ class Benchmark:
     additional scorers. prompt: a template for models. judge: the default judge. reading: how the files were
     interpreted. origin: the location of the files. reader: the installed benchmark in whose form the files are, where
     they have a name of their own. numbered: whether the ids are numbers of rows that the reader made up, since the files
-    have none.
+    have none. abstain: whether its paper lets models abstain ("allow"), or says that this is wrong ("forbid"); "" leaves it
+    to the run. A benchmark that says "forbid" has a prompt that says so.
 
     >>> from proctor.core import ACCURACY, Item
     >>> from proctor.core.formats import BinaryFormat
@@ -207,6 +208,7 @@ class Benchmark:
     origin: FilesOrigin | None = None
     reader: str = ""
     numbered: bool = False
+    abstain: Literal["", "allow", "forbid"] = ""
 
     @property
     def read_by(self) -> str:

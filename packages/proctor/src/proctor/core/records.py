@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from proctor.core.confidence import CONFIDENCE, Confidence
 from proctor.core.validation import FrozenModel, KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
@@ -16,14 +17,15 @@ separately."""
 class Status(StrEnum):
     """The outcome of asking an item.
 
-    `answered`: a reply was received (right, wrong or unreadable). `timed_out`: the system exceeded the time budget.
+    `answered`: a reply was received (right, wrong or unreadable). `abstained`: the reply says, in the declared form, that
+    the question can't be answered; this is right where the reference is `unanswerable`, and wrong elsewhere. `timed_out`: the system exceeded the time budget.
     `refused`: the system declined. `error`: the system's own error (an exception in its code, a context that is too
     long, out of memory, no reply of the requested form). These three count as wrong, with the worst score of each
     metric. `failed`: an infrastructure error (connection, rate limit, server, machine), which is never scored and is
     asked again on resume.
 
     >>> [status.value for status in Status]
-    ['answered', 'timed_out', 'failed', 'refused', 'error']
+    ['answered', 'timed_out', 'failed', 'refused', 'error', 'abstained']
     """
 
     ANSWERED = "answered"
@@ -31,6 +33,7 @@ class Status(StrEnum):
     FAILED = "failed"
     REFUSED = "refused"
     ERROR = "error"
+    ABSTAINED = "abstained"
 
 
 class FailedPolicy(StrEnum):
@@ -110,6 +113,20 @@ class Answer(FrozenModel):
     usage: Usage = Field(default_factory=Usage)
     timing: Timing | None = None
     extra: KeptObject = Field(default_factory=dict)
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure the system is of the answer, or why that is missing; None where nobody asked. What is no `Confidence`
+        in `extra` is missing, too.
+
+        >>> Answer(item_id="q1", text="B", extra={"confidence": {"source": "stated", "value": 0.85}}).confidence.value
+        0.85
+        """
+        kept = self.extra.get(CONFIDENCE)
+        try:
+            return None if kept is None else Confidence.model_validate(kept)
+        except ValidationError:
+            return Confidence(source="recorded", missing="no confidence from 0 to 1")
 
     @property
     def wording(self) -> str:

@@ -88,7 +88,7 @@ def read_table_of_answers(
     file: Path, id_column: str = "", answer_column: str = "", name: str = "", epoch: int = 0
 ) -> RecordedFile:
     """Reads a table with a column of ids and one of answers; the columns `status` (Proctor's words), `reason`,
-    `latency_s`, `system`, `condition`, `repetition` or `epoch` (from 0 or 1: each row is one of several answers to
+    `latency_s`, `system`, `condition`, `confidence` (0 to 1, or 0 to 100 if one is above 1), `repetition` or `epoch` (from 0 or 1: each row is one of several answers to
     the item), of options (`options_in_fields`), of a score and of the reference answer are optional. An empty answer without a status is `failed`, because its reason is unknown. `name` chooses one of
     several systems, `epoch` one repetition alone, as the file numbers it.
 
@@ -106,18 +106,21 @@ def read_table_of_answers(
     rows = [row for row in rows if not name or not systems or core.cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
     rows, repetitions, notes, faults = _repetitions(sheet, rows, epoch, own=own)
-    if faults:
+    sure, told, wrong = ([], [], []) if own else _confidences(rows)
+    if faults := [*faults, *wrong]:
         return RecordedFile((), system, condition, faults=tuple(faults))
+    notes = [*notes, *told]
     counts = Counter[int | None]()
     answers = []
-    for row, repetition in zip(rows, repetitions, strict=True):
+    for number, (row, repetition) in enumerate(zip(rows, repetitions, strict=True)):
         key = str(counts[repetition]) if id_column == POSITION else core.cell_text(row.cells.get(ids))
         counts[repetition] += 1
         read = _answer(row, key, texts, own=own)
         if isinstance(read, core.Finding):
             faults.append(read)
         else:
-            answers.append(replace(read, repetition=repetition))
+            more = {core.CONFIDENCE: sure[number].model_dump(mode="json", exclude_defaults=True)} if sure else {}
+            answers.append(replace(read, repetition=repetition, extra={**read.extra, **more}))
     return RecordedFile(answers, system, condition, tuple(notes), tuple(faults), own_order=own)
 
 
@@ -161,6 +164,28 @@ def _repetitions(
     found, faults = numbered(cells, column=column, first=0 if own else None)
     note = f"{len(known)} repetitions of each item, by the column {column!r}"
     return list(rows), [*found], [*sheet.notes, note] if len(known) > 1 else list(sheet.notes), faults
+
+
+def _confidences(rows: Sequence[core.SheetRow]) -> tuple[list[core.Confidence], list[str], list[core.Finding]]:
+    """The confidence of each row, notes, and faults; nothing without the column `confidence`. All of a column have one scale:
+    0 to 1, or 0 to 100 if one is above 1."""
+    if not any("confidence" in row.cells for row in rows):
+        return [], [], []
+    cells = [row.cells.get("confidence") for row in rows]
+    numbers = [
+        None if core.is_empty(cell) else _number(cell.strip() if isinstance(cell, str) else cell) for cell in cells
+    ]
+    scale = 100.0 if any(one is not None and one > 1 for one in numbers) else 1.0
+    found, faults = list[core.Confidence](), list[core.Finding]()
+    for row, cell, number in zip(rows, cells, numbers, strict=True):
+        if not core.is_empty(cell) and (number is None or number > scale):
+            shown = repr(core.cell_text(cell))[:60]
+            faults.append(fault(f"row {row.number}, column 'confidence'", shown, f"a number from 0 to {scale:g}"))
+        elif number is None:
+            found.append(core.Confidence(source="recorded", missing="an empty cell"))
+        else:
+            found.append(core.Confidence(source="recorded", value=number / scale))
+    return found, [f"Confidences from 0 to {scale:g}, by the column 'confidence'"], faults
 
 
 def _scores(row: core.SheetRow, texts: str) -> dict[str, float]:

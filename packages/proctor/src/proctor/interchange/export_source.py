@@ -199,7 +199,7 @@ def shown_text(answer: Answer) -> str:
 
 def references_of(item: Item) -> list[str]:
     """The reference answers of an item as text, the main one first."""
-    if item.reference is None:
+    if item.reference is None or item.unanswerable:
         return []
     return [item.answer.write(value) for value in (item.reference.answer, *item.reference.accepted)]
 

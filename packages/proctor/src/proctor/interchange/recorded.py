@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from proctor import core
+from proctor.core.formats import abstains
 from proctor.interchange.export_source import file_hash
 from proctor.interchange.repetitions import missing_note, numbered, passed_off, suffixed
 from proctor.interchange.shown_options import option_order, reads_by_letter, shown_to_model, value_by_shown
@@ -308,6 +309,8 @@ def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     try:
         if answer.parsed is not None:
             return plain.model_copy(update={"parsed": item.answer.check(answer.parsed, item.options)})
+        if not shown or abstains(answer.text, item.answer, shown):
+            return core.read_answer(item, plain)
         return plain.model_copy(update={"parsed": _value(item, answer.text, shown, item.answer.parse)})
     except core.ParseError as error:
         return plain.model_copy(update={"problem": str(error)})

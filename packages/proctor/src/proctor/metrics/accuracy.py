@@ -16,14 +16,20 @@ from proctor.metrics.ordering.orders import order_chance
 MISSING = "missing"
 """The label of the score of an answer that is missing from a submission."""
 
-_CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused", Status.ERROR: "error"}
+_CAUSES = {
+    Status.TIMED_OUT: "timed out",
+    Status.REFUSED: "refused",
+    Status.ERROR: "error",
+    Status.ABSTAINED: "abstained",
+}
 
 
 class AccuracyScorer:
     """1.0 for an answer that matches the reference or an accepted alternative, 0.0 otherwise.
 
     Applies to all items with a reference, except free text and ratings, which need a judge or their own metrics. The
-    label is "right", "wrong", or a cause of `cause_of`, which also scores 0.0.
+    label is "right", "wrong", or a cause of `cause_of`, which also scores 0.0. Of an `unanswerable` item, in free text too,
+    abstaining is right and everything else wrong.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
@@ -42,7 +48,7 @@ class AccuracyScorer:
 
     def applies(self, item: Item) -> bool:
         """Whether answers to this item can be scored by comparison with a reference."""
-        return item.reference is not None and item.answer.kind not in {"free_text", "ratings"}
+        return item.unanswerable or (item.reference is not None and item.answer.kind not in {"free_text", "ratings"})
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The score of `score`, for the `Scorer` protocol."""
@@ -56,14 +62,18 @@ class AccuracyScorer:
         cause = cause_of(answer)
         if not self.applies(item):
             raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) can't be scored by code")
-        label = cause or ("right" if is_right(item, answer.parsed) else "wrong")
+        if item.unanswerable and answer.status is Status.ABSTAINED:
+            label = "right"
+        else:
+            label = cause or ("right" if is_right(item, answer.parsed) else "wrong")
         value = 1.0 if label == "right" else 0.0
         return Score(item_id=item.id, metric=ACCURACY.name, value=value, scorer=self.name, label=label)
 
 
 def cause_of(answer: Answer) -> str:
-    """The reason why an answer has no value: "timed out", "refused", "error" (the system's own), "missing" (from a
-    submission) or "unreadable"; "" if it has a value. All of these count as wrong.
+    """The reason why an answer has no value: "timed out", "refused", "error" (the system's own), "abstained", "missing"
+    (from a submission) or "unreadable"; "" if it has a value. All of these count as wrong, except for an abstention on an
+    `unanswerable` item.
 
     Raises `ValueError` for a failed answer (an infrastructure error), which is never scored.
 
@@ -80,7 +90,8 @@ def cause_of(answer: Answer) -> str:
 
 
 def is_right(item: Item, value: JsonValue) -> bool:
-    """Whether a parsed value matches the item's reference or an accepted alternative.
+    """Whether a parsed value matches the item's reference or an accepted alternative; no value does so where the reference
+    is `unanswerable`.
 
     Raises `ValueError` for an item without a reference.
 
@@ -93,19 +104,21 @@ def is_right(item: Item, value: JsonValue) -> bool:
     """
     if item.reference is None:
         raise ValueError(f"item {item.id!r} has no reference to be right by")
-    keys = (item.reference.answer, *item.reference.accepted)
+    keys = () if item.unanswerable else (item.reference.answer, *item.reference.accepted)
     return any(item.answer.match(key, value) for key in keys)
 
 
 def chance_of(item: Item) -> float | None:
     """The expected accuracy of a random guess at an item; None if the format has no chance level (see `Format.chance`),
-    and for a choice without a reference.
+    and for a choice without a reference. A guess is never an abstention: 0 for an `unanswerable` item.
 
     >>> from proctor.core import Item, Reference
     >>> from proctor.core.formats import BinaryFormat
     >>> chance_of(Item(id="q", group="g", question="?", answer=BinaryFormat(), reference=Reference(answer=True)))
     0.5
     """
+    if item.unanswerable:
+        return 0.0
     accepted = () if item.reference is None else (item.reference.answer, *item.reference.accepted)
     return item.answer.chance(accepted, item.options)
 
@@ -150,7 +163,7 @@ class Constants:
     def __init__(self, items: Sequence[Item]) -> None:
         known: dict[_Slot, list[Reference]] = {}
         for item in items:
-            if item.reference is not None:
+            if item.reference is not None and not item.unanswerable:
                 known.setdefault(_slot(item), []).append(_by_position(item, item.reference))
         self._constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
 

@@ -137,7 +137,7 @@ def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
 
 class GradedScorer:
     """All metrics of `GRADED_METRICS` for the item's format. An answer without a value gets the worst value of each
-    metric, with the cause as label.
+    metric, with the cause as label. An `unanswerable` item has no grades: there an answer is right or wrong.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import IntervalsFormat
@@ -153,7 +153,7 @@ class GradedScorer:
 
     def applies(self, item: Item) -> bool:
         """Whether the item has a reference and a format of one of the metrics."""
-        return item.reference is not None and bool(graded_metrics([item.answer.kind]))
+        return item.reference is not None and not item.unanswerable and bool(graded_metrics([item.answer.kind]))
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The scores of `score`, for the `Scorer` protocol."""
@@ -163,7 +163,7 @@ class GradedScorer:
         """Score an answer; empty for an item to which the scorer does not apply. Raises `ValueError` for a failed
         answer."""
         cause = cause_of(answer)
-        if item.reference is None:
+        if item.reference is None or item.unanswerable:
             return []
         scores = []
         for metric in graded_metrics([item.answer.kind]):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         unadjusted_line,
         without_line,
     )
+    from proctor.reports.confidence import ConfidenceTable
     from proctor.reports.consistency import consistency_notes, consistency_tables, noise_line
     from proctor.reports.corrected import CorrectedTable
     from proctor.reports.costs import cost_lines
@@ -101,21 +102,20 @@ else:
 
 __all__ = [
     "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AnalysisTables", "AuditSource", "AuditTable",
-    "Block", "ChartRow", "ChartWords", "ComparisonTable", "CorrectedTable", "DrawnTable", "ExplanationTable",
-    "FrameLike", "Lane",
-    "LeaderboardChart", "LeaderboardTable", "PlanTable", "Prose", "Question", "RankingTable", "Record",
-    "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story", "StoryAnswer", "analysis_tables",
-    "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes", "board_tables", "chart_html",
-    "comparison_blocks", "condition_numbers", "consistency_notes", "consistency_tables", "content_table",
-    "contrast_cells", "cost_lines", "critical_table", "detail_tables", "differences_table", "dimensions_table",
-    "ends_of", "estimate_table", "few_groups_line", "fields_table", "forest_figure", "forest_text",
-    "interaction_line", "interaction_table", "item_analysis_blocks", "judges_table", "latex", "lead_tables",
-    "leaderboard_notes", "leaderboard_table", "leads_tables", "margin_line", "margin_notes", "merged_table",
-    "metric_axis", "metric_board_table", "metric_pairs_table", "noise_line", "outside_line", "p_words",
-    "passages_table", "perturbation_notes", "perturbation_tables", "plans_of", "policy_line", "power_tables",
-    "rank_ends", "record_line", "records_table", "reliance_tables", "removal_lines", "results_tables", "rows_table", "scarce_line",
-    "scarce_metrics", "scarce_results", "score", "scored_table", "show_block", "show_table", "significance_words",
-    "spoken_language", "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line",
-    "write_audit_report", "write_forest", "write_picture", "write_pictures", "write_public_report",
-    "write_report", "write_sections",
+    "Block", "ChartRow", "ChartWords", "ComparisonTable", "ConfidenceTable", "CorrectedTable", "DrawnTable",
+    "ExplanationTable", "FrameLike", "Lane", "LeaderboardChart", "LeaderboardTable", "PlanTable", "Prose",
+    "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable", "Section", "Source",
+    "Story", "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences", "audit_tables",
+    "board_notes", "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "consistency_notes",
+    "consistency_tables", "content_table", "contrast_cells", "cost_lines", "critical_table", "detail_tables",
+    "differences_table", "dimensions_table", "ends_of", "estimate_table", "few_groups_line", "fields_table",
+    "forest_figure", "forest_text", "interaction_line", "interaction_table", "item_analysis_blocks",
+    "judges_table", "latex", "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables",
+    "margin_line", "margin_notes", "merged_table", "metric_axis", "metric_board_table", "metric_pairs_table",
+    "noise_line", "outside_line", "p_words", "passages_table", "perturbation_notes", "perturbation_tables",
+    "plans_of", "policy_line", "power_tables", "rank_ends", "record_line", "records_table", "reliance_tables",
+    "removal_lines", "results_tables", "rows_table", "scarce_line", "scarce_metrics", "scarce_results", "score",
+    "scored_table", "show_block", "show_table", "significance_words", "spoken_language", "table_units",
+    "tie_lines", "unadjusted_line", "who_advances", "without_line", "write_audit_report", "write_forest",
+    "write_picture", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

@@ -437,7 +437,7 @@ _CAUSES = {
         for index, (cause, letter) in enumerate(
             (
                 *(("unreadable", "U"), ("missing", "M"), ("timed out", "T"), ("refused", "X"), ("error", "E")),
-                *(("failed", "F"), ("unresolved", "V"), ("not scored", "N"), ("unsupported", "S")),
+                *(("failed", "F"), ("unresolved", "V"), ("not scored", "N"), ("unsupported", "S"), ("abstained", "A")),
             )
         )
     },

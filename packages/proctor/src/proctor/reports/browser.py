@@ -140,13 +140,11 @@ class _StoredMaker:
         if item.options:
             data["options"] = [text(option) for option in item.options]
         if item.reference is not None:
-            spoken = [f"{criterion.points:+g}: {criterion.criterion}" for criterion in item.reference.criteria]
-            if item.has_answer:
-                spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted), *spoken]
+            spoken = _references(item, item.reference)
             data["references"] = [[text(one), ""] for one in spoken]
             if item.reference.rationale:
                 data["rationale"] = text(item.reference.rationale)
-            if isinstance(item.answer, ChoiceFormat):
+            if isinstance(item.answer, ChoiceFormat) and item.has_answer:
                 data["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
         known = self.source.card.excerpts
         clips = [medium for medium in item.media if isinstance(medium, core.VideoClip | core.AudioClip)]
@@ -161,7 +159,7 @@ class _StoredMaker:
             data["pictures"] = pictures
         if isinstance(item.answer, OrderingFormat):
             data["strip"] = _order(item.answer.labels)
-            if item.reference is not None:
+            if item.reference is not None and item.has_answer:
                 data["order"] = _order(item.reference.answer)
         return data
 
@@ -274,6 +272,16 @@ def _where(clip: core.VideoClip | core.AudioClip, excerpt: core.Excerpt | None) 
         begins = max(0, int(excerpt.start + clip.start))
         clip_data["url"] = core.clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
     return clip_data
+
+
+def _references(item: core.Item, reference: core.Reference) -> list[str]:
+    """The reference and the other accepted answers, or that it is unanswerable, and the criteria."""
+    spoken = [f"{criterion.points:+g}: {criterion.criterion}" for criterion in reference.criteria]
+    if reference.unanswerable:
+        return ["unanswerable", *spoken]
+    if not item.has_answer:
+        return spoken
+    return [_spoken(item, reference.answer), *map(as_text, reference.accepted), *spoken]
 
 
 def _spoken(item: core.Item, value: Any) -> str:

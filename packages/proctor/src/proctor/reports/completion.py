@@ -31,7 +31,17 @@ _STATUSES = (
     *(
         ChartSeries(name, -1 - number)
         for number, name in enumerate(
-            ("unreadable", "not submitted", "refused", "timed out", "error", "failed", "not asked", "unsupported")
+            (
+                "unreadable",
+                "not submitted",
+                "refused",
+                "timed out",
+                "error",
+                "failed",
+                "not asked",
+                "abstained",
+                "unsupported",
+            )
         )
     ),
 )
@@ -77,7 +87,7 @@ def statuses_section(source: Source) -> Section | None:
         key="statuses",
         title=title,
         lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
-        "are the system's own failures and count as wrong. Failed ones are infrastructure errors: they are not "
+        "are the system's own failures and count as wrong. So do abstentions, except on questions that can't be answered. Failed ones are infrastructure errors: they are not "
         "answers, and are asked again when the run is resumed.",
         blocks=blocks,
         finding=lacking or "all answered",

@@ -77,6 +77,7 @@ _COUNTS = {
     "timed_out": "Timed out",
     "refused": "Refused",
     "error": "Error",
+    "abstained": "Abstained",
     "unreadable": "Unreadable",
     "cut_off": "Of these cut off",
     "not_submitted": "Not submitted",

@@ -15,6 +15,7 @@ from proctor.reports.blocks import Section, Story
 from proctor.reports.browser import RATED, browser_data, rated_data
 from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
 from proctor.reports.completion import consumption_section, provenance_section, statuses_section
+from proctor.reports.confidence import confidence_section
 from proctor.reports.content import Limits, Shown
 from proctor.reports.headline import headline_section
 from proctor.reports.item_audit import audit_section
@@ -110,6 +111,7 @@ def _write(
         crossings_section(source),
         consumption_section(source),
         statuses_section(source),
+        confidence_section(source),
         audit_section(audit),
     ]
     limits = replace(Limits(), items=max_items)

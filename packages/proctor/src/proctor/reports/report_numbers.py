@@ -33,6 +33,7 @@ from proctor.reports.figures import condition_numbers
 from proctor.results import (
     Analysis,
     Comparison,
+    ConfidenceResults,
     Consumption,
     Contest,
     ItemTable,
@@ -46,6 +47,7 @@ from proctor.results import (
     analyse,
     chosen_baselines,
     compare_runs,
+    confidence_results,
     leaderboard,
     load_answers,
     load_consumption,
@@ -401,6 +403,14 @@ class Source:
         if all(item.answer.kind != "ordering" for item in known.values()):
             return []
         return load_orders(self._store, self.runs, self.table, known, self.policies[0])
+
+    @cached_property
+    def confidence(self) -> ConfidenceResults | None:
+        """What confidences and abstentions are worth; None where no run has either."""
+        try:
+            return confidence_results(self._store, self.benchmark, replace(self.options, by=(), metrics=()))
+        except InputError:
+            return None
 
     def statuses(self, run: runs.Run) -> dict[str, int]:
         """How the items of a run ended."""

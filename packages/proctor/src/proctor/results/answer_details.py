@@ -26,6 +26,7 @@ from proctor.runs import Run, Store, answer_from_row, driver_rows, in_parts, sch
 from proctor.stats import Resampling
 
 _ENDINGS = (Status.REFUSED, Status.TIMED_OUT, Status.ERROR, Status.FAILED)
+"""The statuses that are counted by their own name, besides `abstained`."""
 
 
 def newest_run(store: Store, benchmark: str) -> str | None:
@@ -74,7 +75,7 @@ def load_scores(store: Store, run: Run, items: ItemTable, rows: range) -> dict[i
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     """The number of items of one run by outcome: `readable` and `unreadable` answers, those that a submission lacks
-    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (the system
+    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, `abstained`, and `unsupported` (the system
     does not support them)."""
     outcomes: Outcomes = load_outcomes(store, run, items)
     answered = outcomes.where(Status.ANSWERED)
@@ -84,6 +85,7 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
         "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
         **{status.value: int(np.sum(outcomes.where(status))) for status in _ENDINGS},
         "not_asked": int(np.sum(~outcomes.asked & ~outcomes.unsupported)),
+        "abstained": int(np.sum(outcomes.where(Status.ABSTAINED))),
         "unsupported": int(np.sum(outcomes.unsupported)),
     }
 

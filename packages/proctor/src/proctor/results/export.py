@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Table, insert, select
 
 from proctor.core import (
+    CONFIDENCE,
     NO_ANSWER,
     Answer,
     InputError,
@@ -49,6 +50,7 @@ COLUMNS = (
     "latency_s",
     "extra",
     "repetition",
+    "confidence",
 )
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
@@ -74,7 +76,9 @@ def export(
     card = store.card(benchmark)
     chosen = chosen_runs(store, benchmark, systems, conditions)
     facets, rows = export_rows(store, benchmark, card, all_items=all_items, runs=chosen)
-    return write_rows(out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s", "repetition"})
+    return write_rows(
+        out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s", "repetition", "confidence"}
+    )
 
 
 def write_rows(
@@ -145,6 +149,7 @@ def _row(run: Run, item: Item, answer: Answer, series: Series, row: int) -> dict
         "latency_s": answer.timing.model_s if answer.timing else None,
         "extra": json.dumps(answer.extra, ensure_ascii=False) if answer.extra else None,
         "repetition": answer.repetition,
+        "confidence": None if answer.confidence is None else answer.confidence.value,
     }
 
 
@@ -307,6 +312,9 @@ def _item(row: Row) -> Row:
 
 def _run(row: Row, shown: Mapping[str, str]) -> Row:
     settings = {name: value for name, value in row["settings"].items() if name in _PUBLIC_SETTINGS}
+    system = row["settings"].get("system")
+    asked = {name: system[name] for name in ("abstain", "confidence") if isinstance(system, dict) and name in system}
+    settings |= {"system": asked} if asked else {}
     return row | {"settings": settings, "system": shown.get(row["system"], row["system"]), "owner": ""}
 
 
@@ -318,7 +326,18 @@ def _score(row: Row, judges: Mapping[str, str]) -> Row:
 
 def _answer(row: Row) -> Row:
     reason = NO_ANSWER if row["reason"] == NO_ANSWER else ""
-    return row | {"text": "", "problem": "", "reason": reason, "extra": json.dumps({})}
+    return row | {"text": "", "problem": "", "reason": reason, "extra": json.dumps(_public_extra(row["extra"]))}
+
+
+def _public_extra(extra: str) -> dict[str, Any]:
+    """The confidence of an answer, without the words of the reply: nothing else of `extra` is public."""
+    if f'"{CONFIDENCE}"' not in extra:
+        return {}
+    found = Answer(item_id="", extra=json.loads(extra)).confidence
+    if found is None:
+        return {}
+    kept = found if found.value is not None else found.model_copy(update={"missing": found.missing.partition(":")[0]})
+    return {CONFIDENCE: kept.model_dump(mode="json", exclude_defaults=True)}
 
 
 def _members(scorer: str) -> tuple[str, list[str]]:

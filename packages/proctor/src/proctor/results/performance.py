@@ -137,7 +137,7 @@ def score_rows(data: AnalysisData) -> list[AnalysisRow]:
     items have the worst value, as unreadable answers have."""
     by_kind: dict[str, list[int]] = {}
     for position, item in enumerate(data.asked):
-        if item.reference is not None:
+        if item.has_answer:
             by_kind.setdefault(item.answer.kind, []).append(position)
     rows = []
     for entry in data.entries:

@@ -72,7 +72,8 @@ class Result:
     `answered` and `failed` count answers to the items that the metric applies to.
 
     Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
-    file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unscored`
+    file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. `abstained` ones say
+    that the question can't be answered: right where it is `unanswerable`, wrong elsewhere. Answered items without a score are `unresolved` (no verdict by the judge) or `unscored`
     (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
     were not asked; `unsupported` ones are not supported by the system. `levels` counts scores by label,
     where the metric has named levels.
@@ -93,6 +94,7 @@ class Result:
     timed_out: int
     refused: int
     error: int
+    abstained: int
     unreadable: int
     cut_off: int
     not_submitted: int

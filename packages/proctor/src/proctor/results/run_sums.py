@@ -185,7 +185,7 @@ def load_run_sums(
     by_id = {item.id: item for item in store.items(card.name)}
     everything = [by_id[name] for name in (among or items).ids]
     answers = _Answers([by_id[name] for name in items.ids], everything, more, {})
-    there = {item.answer.kind for item in everything if item.reference is not None}
+    there = {item.answer.kind for item in everything if item.has_answer}
     kinds = sorted(there & {kind for metric in asked for kind in metric.formats})
     of_kind = _rows_of(kinds, answers.items, np.array(items.formats)[items.format])
     for run in runs:
@@ -212,8 +212,8 @@ def _over_items(names: set[str]) -> tuple[list[Metric], Sequence[MetricOverItems
 
 
 def _rows_of(kinds: Sequence[str], items: Sequence[Item], format_of: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
-    """The items with a reference by kind of format."""
-    referred = np.array([item.reference is not None for item in items], dtype=np.bool_)
+    """The items with a reference answer by kind of format."""
+    referred = np.array([item.has_answer for item in items], dtype=np.bool_)
     return {kind: referred & (format_of == kind) for kind in kinds}
 
 

@@ -96,6 +96,10 @@ class Tally:
     """Replies that the model's token limit ended."""
     thoughts_in_text: int = 0
     """Replies with thoughts in their text."""
+    without_confidence: int = 0
+    """Answers whose confidence was asked for and is missing."""
+    confidence_example: str = ""
+    """An example of the reasons."""
     corrected: int = 0
     """Replies in which a later declared answer corrects an earlier one."""
     without_schema: int = 0
@@ -138,6 +142,9 @@ class Tally:
             self.unreadable_example = self.unreadable_example or f"{answer.item_id}: {answer.problem}"
         self.cut_off += answer.extra.get("cut_off") is True
         self.thoughts_in_text += answer.extra.get("thoughts_in_text") is True
+        if (sure := answer.confidence) is not None and sure.missing and answer.status is core.Status.ANSWERED:
+            self.without_confidence += 1
+            self.confidence_example = self.confidence_example or f"{answer.item_id}: {sure.missing}"
         self.corrected += answer.extra.get("corrected") is True
         if why := answer.extra.get("schema_rejected"):
             self.without_schema += 1
@@ -473,13 +480,8 @@ async def scores_of(scorers: Sequence[core.Scorer], item: core.Item, answer: cor
 
 
 def parsed_answer(item: core.Item, answer: core.Answer) -> core.Answer:
-    """The answer with its text parsed by the item's format, or with the `problem` of the text."""
-    if answer.status is not core.Status.ANSWERED or answer.parsed is not None:
-        return answer
-    try:
-        return answer.model_copy(update={"parsed": item.answer.parse(answer.text, item.options)})
-    except core.ParseError as error:
-        return answer.model_copy(update={"problem": str(error)})
+    """The answer with its text parsed by the item's format, or with the `problem` of the text (`core.read_answer`)."""
+    return core.read_answer(item, answer)
 
 
 def _shown(seen: core.View) -> dict[str, JsonValue]:

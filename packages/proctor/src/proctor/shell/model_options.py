@@ -154,7 +154,9 @@ class RunOptions(AskOptions, total=False):
     temporary store. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
     With `share`, other processes may work on the same run, on any machine that reaches the store. Each item is asked
     `repeats` times, with another seed each time where the model takes one; the first repetition of all items comes first,
-    and a later call may ask for more."""
+    and a later call may ask for more. With `abstain` "allow" the prompt of models says in which form to abstain, with
+    "forbid" that abstaining is wrong; a benchmark may fix it. `confidence` is asked from 0 to 100 ("stated"), or taken from
+    the probabilities of the options' tokens where the server gives them ("tokens"). Both are part of what a run is."""
 
     options: Annotated[
         _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
@@ -174,6 +176,13 @@ class RunOptions(AskOptions, total=False):
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     repeats: Annotated[
         int, Option("Answers to each item; may be raised later.", default=1, low=1, high=1000, group=_LIMITS)
+    ]
+    abstain: Annotated[
+        Literal["allow", "forbid"] | None,
+        Option("Let models abstain, or call it wrong. [default: the benchmark's]", group=_MODEL),
+    ]
+    confidence: Annotated[
+        Literal["stated", "tokens"] | None, Option("Ask for a confidence, or take token probabilities.", group=_MODEL)
     ]
     baselines: Annotated[bool, Option(default=True)]
     batch: Annotated[

@@ -226,7 +226,7 @@ def arrange(
         raise
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)
-    built = build_systems(loaded.read_by, listed(system), given, access, loaded.items)
+    built = build_systems(loaded.read_by, listed(system), given, access, loaded.items, loaded.abstain)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError(

@@ -6,15 +6,28 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from proctor.core import InputError, System, UsageError, first_problem, is_file_address, origin_of, reader_or_default
+from proctor.core import (
+    InputError,
+    System,
+    UsageError,
+    count_of,
+    first_problem,
+    is_file_address,
+    origin_of,
+    reader_or_default,
+)
 from proctor.shell.model_options import ModelOptions, RunOptions
 from proctor.shell.options import listed
 
 if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.models import BatchFolder, ModelClient, ModelSpec
+    from proctor.systems import ReplyRequest
+
+TOKEN_PROBABILITIES: Mapping[str, JsonValue] = {"openai_logprobs": True, "openai_top_logprobs": 20}
+"""The settings that ask for the probabilities of tokens, for models whose protocol has them."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -54,11 +67,13 @@ class ModelAccess:
             )
         return given if len(given) == count else (given or [None]) * count
 
-    def clients(self, models: Sequence[str | ModelSpec]) -> list[ModelClient]:
-        """Access to several models."""
+    def clients(
+        self, models: Sequence[str | ModelSpec], likes: Mapping[str, JsonValue] | None = None
+    ) -> list[ModelClient]:
+        """Access to several models. `likes` are settings for models that take them."""
         from proctor.models import ModelClient
 
-        made = [ModelClient(spec, self.batch) for spec in self.specs(models)]
+        made = [ModelClient(spec, self.batch, likes=likes) for spec in self.specs(models)]
         self.opened += made
         return made
 
@@ -101,11 +116,16 @@ class ModelAccess:
 
 
 def build_systems(
-    benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess, items: Sequence[Item] = ()
+    benchmark: str,
+    systems: Sequence[SystemLike],
+    options: RunOptions,
+    access: ModelAccess,
+    items: Sequence[Item] = (),
+    abstain: Literal["", "allow", "forbid"] = "",
 ) -> list[System]:
     """Build the systems of a run: the given systems and, for each model, a system with the prompt of the benchmark, named
     by its reader (or the general one, for `items` with sound the general one for sound); or one method with the models
-    that it asks.
+    that it asks. `abstain` is what the benchmark's protocol says of abstaining.
 
     Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
     do not fit together.
@@ -132,7 +152,9 @@ def build_systems(
         _refuse_unnamed(systems[0] if len(systems) == 1 and not models else None, own)
     built = [_system(system, name, seed, own) for system in systems]
     if models:
-        built += _of_models(benchmark, options, access.clients(models), items)
+        likes = TOKEN_PROBABILITIES if options["confidence"] == "tokens" else None
+        request = _request(benchmark, options, items, abstain)
+        built += _of_models(benchmark, options, access.clients(models, likes), items, request)
     _check_names(built)
     return built if models else _without_settings(built, options)
 
@@ -191,22 +213,50 @@ def _method(given: SystemLike, clients: Sequence[ModelClient], options: RunOptio
 
 def _refuse_wording(options: RunOptions) -> None:
     """Raises `InputError` for options that say how a plain model is asked."""
-    for location, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
+    named = ("orders", "abstain", "confidence")
+    given_ones = [(f"--{name}", options[name]) for name in named]  # type: ignore[literal-required]
+    for location, given in (("prompt", options["prompt"]), *given_ones):
         if given:
             raise InputError(f"--{location.removeprefix('--')} {given} is for models without a method. Leave it out.")
 
 
 def _of_models(
-    benchmark: str, options: RunOptions, clients: Sequence[ModelClient], items: Sequence[Item]
+    benchmark: str, options: RunOptions, clients: Sequence[ModelClient], items: Sequence[Item], request: ReplyRequest
 ) -> list[System]:
     from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
 
     template = prompt_for_benchmark(benchmark, options["prompt"], sounding=any(item.sounding for item in items))
+    asked = next((name for name in ("abstain", "confidence") if request.settings.get(name) not in {None, "tokens"}), "")
+    if asked and "instruction" not in template.variables:
+        raise UsageError(f"--{asked} stands in {{{{ instruction }}}}, which the prompt {template.name} does not have.")
     sampling = Sampling(video_as=options["video_as"])
     briefing = reader_or_default(benchmark).briefing
     orders = orders_asked_by(options) if any(item.answer.kind == "ordering" for item in items) else None
     name = options["name"] or None
-    return [ModelSystem(client, template, name, sampling, briefing, orders) for client in clients]
+    return [ModelSystem(client, template, name, sampling, briefing, orders, request) for client in clients]
+
+
+def _request(
+    benchmark: str, options: RunOptions, items: Sequence[Item], protocol: Literal["", "allow", "forbid"]
+) -> ReplyRequest:
+    """What models are asked for beside the answer. Questions that are unanswerable allow abstaining, unless the benchmark's
+    protocol says otherwise. Raises `UsageError` for options that contradict the protocol or the questions."""
+    from proctor.systems import ReplyRequest
+
+    chosen, without = options["abstain"], sum(item.unanswerable for item in items)
+    if protocol and chosen and chosen != protocol:
+        raise UsageError(f"The protocol of {benchmark} says --abstain {protocol}. Leave --abstain {chosen} out.")
+    if chosen == "forbid" and without:
+        told = f"{count_of(without, 'question')} of {benchmark} can't be answered, and abstaining is right there"
+        raise UsageError(f"{told}. Leave --abstain forbid out.")
+    if chosen == "allow" and options["orders"] == "schema":
+        raise UsageError(
+            "A schema of an order leaves no room to abstain. Leave --orders schema out, or --abstain allow."
+        )
+    allowed: Literal["", "allow", "forbid"] = (
+        "" if protocol == "forbid" else chosen or protocol or ("allow" if without else "")
+    )
+    return ReplyRequest(allowed, options["confidence"] or "")
 
 
 def orders_asked_by(options: RunOptions) -> Literal["schema", "text"]:

@@ -69,6 +69,15 @@ if TYPE_CHECKING:
         same_answers,
         variance_shares,
     )
+    from proctor.stats.selective import (
+        Calibration,
+        CoveragePoint,
+        RiskCoverage,
+        SureErrors,
+        calibration,
+        risk_coverage,
+        sure_errors,
+    )
     from proctor.stats.shapley import shapley_values
     from proctor.stats.shares import Share
     from proctor.stats.signflip import can_decide, fewest_groups, least_p
@@ -88,23 +97,24 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES", "STATISTICS",
-    "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "Contrast", "CorrectedMean", "Correction",
-    "Difference", "Estimate", "Floats", "GroupSums", "Groups", "Heterogeneity", "HiddenSet", "Interaction",
-    "Ints", "ItemAnalysis", "JudgeVariance", "Kind", "LabelVotes", "LatentLabels", "LeastSquaresGain", "Margin", "MarginTest",
-    "Needed", "Optimism", "Pair", "PartContrast", "PlannedWidth", "PreferenceModel", "PreferredSystem", "Rank",
-    "RankReadings", "RankingPlan", "Regression", "Removal", "Resamples", "Resampling", "Rule", "Sampled", "Share",
-    "ShownMeans", "Stability", "Standing", "Standings", "StudyPlan", "Term", "TieOrder", "TieRule",
-    "VarianceParts", "VarianceShares", "annotation_tolerance", "average", "borda", "box_agreement",
-    "bradley_terry", "bucket_columns", "bucket_mean_interval", "can_decide", "carrying_groups", "cohen_kappa",
+    "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES",
+    "STATISTICS", "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "Calibration", "Contrast",
+    "CorrectedMean", "Correction", "CoveragePoint", "Difference", "Estimate", "Floats", "GroupSums", "Groups",
+    "Heterogeneity", "HiddenSet", "Interaction", "Ints", "ItemAnalysis", "JudgeVariance", "Kind", "LabelVotes",
+    "LatentLabels", "LeastSquaresGain", "Margin", "MarginTest", "Needed", "Optimism", "Pair", "PartContrast",
+    "PlannedWidth", "PreferenceModel", "PreferredSystem", "Rank", "RankReadings", "RankingPlan", "Regression",
+    "Removal", "Resamples", "Resampling", "RiskCoverage", "Rule", "Sampled", "Share", "ShownMeans", "Stability",
+    "Standing", "Standings", "StudyPlan", "SureErrors", "Term", "TieOrder", "TieRule", "VarianceParts",
+    "VarianceShares", "annotation_tolerance", "average", "borda", "box_agreement", "bradley_terry",
+    "bucket_columns", "bucket_mean_interval", "calibration", "can_decide", "carrying_groups", "cohen_kappa",
     "competition_ranks", "contrast", "copeland", "copying", "corrected_mean", "correlation", "cross_table",
     "dawid_skene", "entropy", "fewest_groups", "fleiss_kappa", "group_codes", "group_mean_slices", "gwet_ac1",
-    "heterogeneity", "holm", "holm_known", "interaction", "item_analysis", "judge_variance", "krippendorff_alpha", "least_p",
-    "least_squares", "linked", "logistic", "luck", "majority_scores", "margin_test", "mean_interval",
-    "mean_over_buckets", "needed_groups", "ordered_ranks", "paired_difference", "paired_differences",
-    "percent_agreement", "plan_power", "planned_widths", "prepare_intervals", "rank_buckets", "rank_sums",
-    "rank_systems", "ratio", "repetition_error", "right_in_all", "right_in_any", "same_answers", "shapley_values",
-    "site_variance",
-    "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups", "time_agreement",
-    "times_paired", "variance_parts", "variance_shares",
+    "heterogeneity", "holm", "holm_known", "interaction", "item_analysis", "judge_variance",
+    "krippendorff_alpha", "least_p", "least_squares", "linked", "logistic", "luck", "majority_scores",
+    "margin_test", "mean_interval", "mean_over_buckets", "needed_groups", "ordered_ranks", "paired_difference",
+    "paired_differences", "percent_agreement", "plan_power", "planned_widths", "prepare_intervals",
+    "rank_buckets", "rank_sums", "rank_systems", "ratio", "repetition_error", "right_in_all", "right_in_any",
+    "risk_coverage", "same_answers", "shapley_values", "site_variance", "slice_means", "sums_difference",
+    "sums_interval", "sums_intervals", "sure_errors", "tie_groups", "time_agreement", "times_paired",
+    "variance_parts", "variance_shares",
 ]  # fmt: skip

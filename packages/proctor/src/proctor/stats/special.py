@@ -18,6 +18,7 @@ __all__ = [
     "nctdtr",
     "ndtr",
     "ndtri",
+    "psi",
     "stdtr",
     "stdtrit",
 ]
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         nctdtr,
         ndtr,
         ndtri,
+        psi,
         stdtr,
         stdtrit,
     )
@@ -48,7 +50,7 @@ else:
         call.__name__ = call.__qualname__ = name
         return call
 
-    betaincinv, chdtrc, chdtri, expit, fdtrc, gammaln, logit, nctdtr, ndtr, ndtri, stdtr, stdtrit = map(
+    betaincinv, chdtrc, chdtri, expit, fdtrc, gammaln, logit, nctdtr, ndtr, ndtri, psi, stdtr, stdtrit = map(
         _deferred, __all__
     )
 

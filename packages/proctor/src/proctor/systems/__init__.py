@@ -8,17 +8,9 @@ if TYPE_CHECKING:
     from proctor.systems.asking import AskModel
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
-    from proctor.systems.model_system import (
-        MESSAGES,
-        ModelSystem,
-        Sampling,
-        Sent,
-        frames_as_sent,
-        prompt_as_sent,
-        prompt_for_benchmark,
-        prompt_text,
-    )
+    from proctor.systems.model_system import MESSAGES, ModelSystem, Sampling, frames_as_sent, prompt_as_sent
     from proctor.systems.option_auditors import ask_option_auditors
+    from proctor.systems.question_prompt import ReplyRequest, Sent, prompt_for_benchmark, prompt_text
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,
@@ -40,10 +32,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "MESSAGES", "NO_OPTIONS", "SYSTEMS", "AskModel", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem",
-    "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_a_model",
-    "asks_models", "build_system", "format_value", "frames_as_sent",
-    "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
-    "shortest_path", "system", "system_in_file",
+    "MESSAGES", "NO_OPTIONS", "SYSTEMS", "AskModel", "Demonstration", "Demonstrations", "FunctionSystem",
+    "ModelSystem", "Picked", "RandomGuess", "Renamed", "ReplyRequest", "Sampling", "Sent", "SystemOptions",
+    "ask_option_auditors", "asks_a_model", "asks_models", "build_system", "format_value", "frames_as_sent",
+    "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options",
+    "reply", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

@@ -297,7 +297,7 @@ def _rounded(cosines: Sequence[float] | Floats) -> Floats:
 
 def _borrowed(item: Item, donor: Item) -> Answer | None:
     """The donor's reference as an answer to the item; None where it is not valid there."""
-    if donor.reference is None:
+    if donor.reference is None or donor.unanswerable:
         return None
     value = donor.reference.answer
     if item.answer.kind == "free_text":

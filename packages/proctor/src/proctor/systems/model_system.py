@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from pydantic import BaseModel, JsonValue
 
 from proctor.core import (
+    CONFIDENCE,
     Answer,
     Briefing,
     ConfigurationError,
@@ -24,7 +23,6 @@ from proctor.core import (
     SystemFaultError,
     Usage,
     View,
-    clock_text,
     content_hash,
     reader_or_default,
 )
@@ -36,29 +34,25 @@ from proctor.core.formats import (
     TimestampsFormat,
     declared_answers,
     json_values,
-    option_letters,
     rationale_in,
+    read_confidence,
+    token_confidence,
     without_thoughts,
 )
-from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
-from proctor.models import (
-    FINISH_REASON,
-    NOT_REUSED,
-    Footage,
-    ModelClient,
-    Part,
-    Prompt,
-    Query,
-    Reply,
-    chosen_prompt,
-    load_prompt,
-    prompt_file,
+from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles
+from proctor.models import FINISH_REASON, NOT_REUSED, Footage, ModelClient, Part, Prompt, Query, Reply, load_prompt
+from proctor.systems.labels import CLIP, with_caption, with_start, with_time
+from proctor.systems.question_prompt import (
+    GENERAL,
+    NOTHING_MORE,
+    ReplyRequest,
+    Sent,
+    instruction_of,
+    prompt_for_benchmark,
+    prompt_text,
 )
-from proctor.systems.replies import Rationale, asks_for_rationale, order_form, order_instruction
+from proctor.systems.replies import Rationale, asks_for_rationale, order_form
 
-_PROMPTS = Path(__file__).parent
-_GENERAL = _PROMPTS / "model_answer.txt.j2"
-_WITH_SOUND = _PROMPTS / "model_answer_with_sound.txt.j2"
 MESSAGES = "messages_sha256"
 """The key of an answer's `extra` for the hash of the prompt as sent."""
 AskedBy = Literal["schema", "text"]
@@ -69,7 +63,6 @@ TEXT: Final = "text"
 SCHEMA_REJECTED: Final = "schema_rejected"
 """The key of an answer's `extra` for the reason why an order was requested again, as text."""
 
-_CLIP = re.compile(r"clip (\d+), ")
 _FEW = 3  # forms
 
 
@@ -82,48 +75,6 @@ class Sampling:
     count: int | None = None
     fps: float | None = None
     video_as: Literal["frames", "file"] = "frames"
-
-
-def prompt_for_benchmark(name: str, choice: str = "", *, sounding: bool = False) -> Prompt:
-    """The benchmark's prompt, if it has one, else the general one (with `sounding` the one for questions with sound); or the one of
-    `choice`: a name (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
-    folder = reader_or_default(name).prompts
-    general = _WITH_SOUND if sounding else _GENERAL
-    own = None if folder is None else folder / f"{name}.txt.j2"
-    usual = own if own is not None and own.is_file() else general
-    return chosen_prompt(usual, prompt_file(folder or _PROMPTS, name, choice) if choice else None)
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What is sent with a question, as its prompt describes it: the numbers of pictures and sounds, whether pictures have
-    times or are video files, and whether the condition shows nothing."""
-
-    pictures: int
-    timed: bool
-    video: bool = False
-    blind: bool = False
-    sounds: int = 0
-
-
-def prompt_text(
-    prompt: Prompt, item: Item, briefing: Briefing | None, sent: Sent, *, as_json: bool = False
-) -> tuple[str, str]:
-    """The system message and the user message for an item. `as_json` is for orders that are requested by a schema."""
-    return prompt.render(
-        question=item.question,
-        options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
-        instruction=_instruction(item, as_json),
-        **vars(sent),
-        definitions=[] if briefing is None else list(briefing.definitions.items()),
-        as_json=as_json,
-    )
-
-
-def _instruction(item: Item, as_json: bool) -> str:
-    if as_json and isinstance(item.answer, OrderingFormat):
-        return order_instruction(item.answer.labels)
-    return item.answer.instruction(item.options)
 
 
 def prompt_as_sent(
@@ -151,7 +102,7 @@ def prompt_as_sent(
         with suppress(InputError):  # a file that is not here, or a benchmark without a prompt of that name
             prompt = prompt_for_benchmark(benchmark, choice, sounding=bool(played))
             sent = Sent(pictures, timed=timed, video=video, blind=blind, sounds=sum(played))
-            found = prompt_text(prompt, item, briefing, sent, as_json=as_json)
+            found = prompt_text(prompt, item, briefing, sent, as_json=as_json, request=ReplyRequest.of(settings))
             if answer.extra.get(MESSAGES) == content_hash([*found]):
                 return found
     return None
@@ -193,7 +144,7 @@ async def frames_as_sent(
     sent = Sent(len(frames), timed=timed, blind=_is_blind(view.condition, len(frames), []))
     system, user = prompt_text(prompt, item, briefing, sent)
     own_clock = _uses_own_clock(item, briefing)
-    return system, [_timed(frame, view.span, own_clock) for frame in frames], user
+    return system, [with_time(frame, view.span, own_clock) for frame in frames], user
 
 
 def _uses_own_clock(item: Item, briefing: Briefing | None) -> bool:
@@ -210,7 +161,11 @@ class ModelSystem:
 
     With `orders="schema"` an order is requested by a JSON schema, if the model's protocol has one, and as text where the
     server rejects it. Either way the reply, whatever it is, is read by the answer format. Without `orders` they are
-    requested as text, and the settings do not say so: for items without orders.
+    requested as text, and the settings do not say so: for items without orders. A model that may abstain is asked for
+    orders as text, since a schema of an order leaves no other reply.
+
+    `request` is what the prompt asks for beside the answer. The confidence of each answer is kept in its `extra`
+    (`CONFIDENCE`), or why it is missing.
     """
 
     def __init__(
@@ -221,6 +176,7 @@ class ModelSystem:
         sampling: Sampling = Sampling(),
         briefing: Briefing | None = None,
         orders: AskedBy | None = None,
+        request: ReplyRequest = NOTHING_MORE,
     ) -> None:
         if sampling.video_as == "file" and not (client.takes_video or client.takes_footage):
             raise ConfigurationError(
@@ -228,11 +184,12 @@ class ModelSystem:
                 "them (google:…, openrouter:…, bedrock:…, an OpenAI-compatible server with --base-url)"
             )
         self._client = client
-        self._prompt = prompt or load_prompt(_GENERAL)
+        self._prompt = prompt or load_prompt(GENERAL)
         self._name = name or client.name
         self._sampling = sampling
         self._briefing = briefing
         self._orders = orders
+        self._also = request
         self._taken: set[type[BaseModel]] = set()
         self._rejected: dict[type[BaseModel], str] = {}
 
@@ -257,8 +214,9 @@ class ModelSystem:
 
     @property
     def orders(self) -> AskedBy:
-        """How orders are requested: as text also of a model that is known to take no schema."""
-        return "schema" if self._orders == SCHEMA and self._client.takes_schema else "text"
+        """How orders are requested: as text also of a model that is known to take no schema, or may abstain."""
+        by_schema = self._orders == SCHEMA and self._client.takes_schema and self._also.abstain != "allow"
+        return "schema" if by_schema else "text"
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -273,6 +231,7 @@ class ModelSystem:
             "sampling": sampling,
             **({} if briefing is None else {"briefing_sha256": content_hash(asdict(briefing))}),
             **({} if self._orders is None else {"orders": self.orders}),
+            **self._also.settings,
         }
 
     def supports(self, item: Item) -> bool:
@@ -285,7 +244,7 @@ class ModelSystem:
         corrects an earlier one (`corrected`); for an ordering it says how it was requested (`ASKED_BY`), why as text
         where the server rejected the schema (`SCHEMA_REJECTED`), and has the rationale ("" where one was asked for and
         none came); for local weights it says (`NOT_REUSED`) why the same pictures are computed again for each question, if
-        they are."""
+        they are. A confidence that was asked for is under `CONFIDENCE`."""
         request, reply = await self._ask(item, await self._shown(item, view))
         return Answer(
             item_id=item.id,
@@ -300,8 +259,21 @@ class ModelSystem:
                 **({"corrected": True} if _corrects_itself(item, reply.text) else {}),
                 **request.extra,
                 **_rationale(item, request, reply.text),
+                **self._confidence(item, reply),
             },
         )
+
+    def _confidence(self, item: Item, reply: Reply[None]) -> dict[str, JsonValue]:
+        """How sure the model is, for the answer's `extra`; nothing if it was not asked."""
+        match self._also.confidence:
+            case "stated":
+                found = read_confidence(reply.text)
+            case "tokens":
+                tokens = [(token.text, token.chances) for token in reply.tokens]
+                found = token_confidence(reply.text, tokens, item.answer, item.options)
+            case _:
+                return {}
+        return {CONFIDENCE: found.model_dump(mode="json", exclude_defaults=True)}
 
     async def query(self, item: Item, view: View) -> Query:
         """The query that `answer` sends to local weights. Raises `ConfigurationError` for a remote model."""
@@ -349,12 +321,14 @@ class ModelSystem:
 
     def _request(self, item: Item, shown: _Shown, asked_by: AskedBy) -> _Request:
         as_json = asked_by == SCHEMA
-        system, user = prompt_text(self._prompt, item, self._briefing, shown.sent, as_json=as_json)
+        more = self._also
+        system, user = prompt_text(self._prompt, item, self._briefing, shown.sent, as_json=as_json, request=more)
         parts, extra = (*shown.parts, user), {**shown.extra, MESSAGES: content_hash([system, user])}
         if not isinstance(item.answer, OrderingFormat):
             return _Request(parts, system, extra)
-        rationale = asks_for_rationale(user, _instruction(item, as_json))
-        shape = order_form(item.answer.labels, rationale) if as_json else None
+        rationale = asks_for_rationale(user, instruction_of(item, as_json))
+        stated = more.confidence == "stated"
+        shape = order_form(item.answer.labels, rationale, confidence=stated) if as_json else None
         return _Request(parts, system, {**extra, ASKED_BY: asked_by}, rationale, shape)
 
     async def _shown(self, item: Item, view: View) -> _Shown:
@@ -373,11 +347,11 @@ class ModelSystem:
             sounds=len(sounds),
         )
         span, by_own_clock = view.span, _uses_own_clock(item, self._briefing)
-        parts: list[Part] = [_timed(frame, span, by_own_clock) for frame in frames]
+        parts: list[Part] = [with_time(frame, span, by_own_clock) for frame in frames]
         if footage:
-            parts = [Footage(tuple(_timed(frame, span, by_own_clock) for frame in frames))]
-        parts += [_named(file) if by_own_clock else file for file in files]
-        parts += [_captioned(sound, by_own_clock) for sound in sounds]
+            parts = [Footage(tuple(with_time(frame, span, by_own_clock) for frame in frames))]
+        parts += [with_start(file) if by_own_clock else file for file in files]
+        parts += [with_caption(sound, by_own_clock) for sound in sounds]
         extra: dict[str, JsonValue] = {"frames": len(frames)}
         extra |= {"video_bytes": sum(len(file.mp4) for file in files)} if files else {}
         extra |= {"sounds": len(sounds)} if sounding else {}
@@ -389,7 +363,7 @@ class ModelSystem:
             self._sampling.video_as == "file"
             and self._client.takes_footage
             and bool(frames)
-            and all(frame.time is not None and not _CLIP.match(frame.label) for frame in frames)
+            and all(frame.time is not None and not CLIP.match(frame.label) for frame in frames)
         )
 
     async def _files(self, view: View) -> list[ClipFile]:
@@ -424,33 +398,3 @@ def _rationale(item: Item, request: _Request, reply: str) -> dict[str, JsonValue
         return {}
     found = rationale_in(reply)
     return {"rationale": found} if found or request.rationale else {}
-
-
-def _named(file: ClipFile) -> ClipFile:
-    """The clip with its start on the whole video's clock in its label."""
-    if not file.span[0]:
-        return file
-    begins = f"this video begins at {clock_text(file.span[0])} of the recording"
-    return replace(file, label=", ".join(part for part in (file.label, begins) if part))
-
-
-def _captioned(sound: Sound, by_own_clock: bool) -> Sound:
-    """The sound with its source and its times in its label, on the same clock as frames."""
-    start, end = sound.span if by_own_clock else (0.0, sound.span[1] - sound.span[0])
-    clock = f" ({clock_text(start)} to {clock_text(end)})" if by_own_clock else ""
-    whose = sound.label if sound.label.startswith("recording") else f"sound of the {sound.label}"
-    return replace(sound, label=f"{whose}, from t = {start:.1f} s to t = {end:.1f} s{clock}")
-
-
-def _timed(frame: Frame, span: tuple[float, float] | None, by_own_clock: bool) -> Frame:
-    """The frame with its time in its label: from the clip's start, or, where question or answer have times
-    (`by_own_clock`) or an item has several clips, on the video's own clock."""
-    if frame.time is None:
-        return frame
-    clip = _CLIP.match(frame.label)
-    start = 0.0 if span is None or by_own_clock or clip else span[0]
-    time = max(0.0, frame.time - start)
-    label = f"{clip[0] if clip else ''}t = {time:.1f} s"
-    if by_own_clock:
-        label += f" ({clock_text(time)})"
-    return replace(frame, time=time, label=label)

@@ -225,6 +225,8 @@ def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
     for item in items:
         if item.reference is None:
             reasons[item.answer.kind, "no reference"] += 1
+        elif item.unanswerable:
+            reasons[item.answer.kind, "unanswerable, so no guess is right"] += 1
         elif isinstance(item.answer, FreeTextFormat | RatingsFormat):
             reasons[item.answer.kind, "what is right is not decided by code, so no guess can be scored"] += 1
         elif isinstance(item.answer, ChoiceFormat) and len(item.options) < 2:

@@ -403,7 +403,7 @@ def _most_similar(rows: Any, among: Any) -> _Rows:
 
 
 def _lends(donor: Item, item: Item) -> bool:
-    return donor.reference is not None and is_right(item, donor.reference.answer)
+    return donor.reference is not None and donor.has_answer and is_right(item, donor.reference.answer)
 
 
 def told_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Callable[[_Rows, _Rows], _Hits]]:

@@ -449,7 +449,7 @@ def audit_options(table: OptionTable, right: NDArray[np.bool_], *, draws: int, s
 
 def _slots(item: Item) -> list[int]:
     letters = option_letters(len(item.options))
-    keys = (item.reference.answer, *item.reference.accepted) if item.reference else ()
+    keys = (item.reference.answer, *item.reference.accepted) if item.reference and item.has_answer else ()
     for key in keys:
         if key not in letters:
             raise InputError(f"item {item.id}, reference", found=repr(key), expected=f"one of {', '.join(letters)}")

@@ -10,12 +10,26 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.core.formats.abstention import (
+        ABSTAINED_WORD,
+        abstains,
+        abstention_instruction,
+        declines,
+        is_abstention,
+    )
     from proctor.core.formats.any_format import EVERY_KIND, AnswerFormat, format_of_kind
     from proctor.core.formats.base import Format, StrictFormat, bare
     from proctor.core.formats.binary import BinaryFormat
     from proctor.core.formats.boxes import BoxesFormat, PointFormat
     from proctor.core.formats.choice import MOST_OPTIONS, ChoiceFormat, option_letters
     from proctor.core.formats.classes import ClassesFormat
+    from proctor.core.formats.confidence import (
+        CONFIDENCE_FIELD,
+        CONFIDENCE_LINE,
+        read_confidence,
+        token_confidence,
+        without_confidence,
+    )
     from proctor.core.formats.free import FreeTextFormat, RatingsFormat
     from proctor.core.formats.intervals import IntervalsFormat, extents
     from proctor.core.formats.numbers import CountFormat, PercentageFormat
@@ -33,10 +47,12 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "EVERY_KIND", "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
-    "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat",
-    "PercentageFormat", "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat",
-    "ShortTextFormat", "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents",
-    "format_of_kind", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values", "matching", "option_letters",
-    "rationale_in", "without_thoughts", "word_f1",
+    "ABSTAINED_WORD", "CONFIDENCE_FIELD", "CONFIDENCE_LINE", "EVERY_KIND", "MOST_OPTIONS", "AnswerFormat",
+    "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat", "CountFormat", "Format",
+    "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat", "PointFormat",
+    "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat", "ShortTextFormat", "StrictFormat",
+    "TimestampsFormat", "abstains", "abstention_instruction", "bare", "covered", "declared_answers", "declines",
+    "extents", "format_of_kind", "gives_up", "has_thoughts", "iou", "is_abstention", "is_cut_thought", "jaccard",
+    "json_values", "matching", "option_letters", "rationale_in", "read_confidence", "token_confidence",
+    "without_confidence", "without_thoughts", "word_f1",
 ]  # fmt: skip

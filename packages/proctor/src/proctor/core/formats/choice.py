@@ -30,13 +30,13 @@ _HEAD = deferred(
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| "
     rf"is)\s)?){{0,4}}"
     rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?!'?"
-    rf"[A-Za-z0-9_]|-[a-z])",
+    rf"[A-Za-z0-9_À-ɏ]|-[a-z])",
     re.IGNORECASE,
 )
 _MORE = deferred(
     rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>"
     rf"|[/&,+|]|:(?=\s?[A-Z]\W*\Z)|或|和|与|か|または|又は)\s?"
-    rf"(?:(?:maybe|perhaps|possibly|even)\s)?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
+    rf"(?:(?:maybe|perhaps|possibly|even)\s)?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_À-ɏ]|-[a-z])"
 )
 _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
@@ -51,14 +51,14 @@ _REASON = deferred(
     r"|looks|corresponds|shows)\b"
 )
 _OPTION = deferred(
-    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
+    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_À-ɏ]|-[a-z])"
     r"|(?:选项|選項)\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _LONE = deferred(
     r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between"
     r"|maybe|perhaps|donc|daher|somit|quindi|portanto|est|ist|es)\b[\s,:]{1,2}|(?<=\w)'s\s|,\s{1,3}|[是选]\s?|(?<=[\u4e00-\u9fff]),\s?|\A\W*)"
-    r"(?P<letter>[A-Z])(?![A-Za-z0-9']|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
+    r"(?P<letter>[A-Z])(?![A-Za-z0-9'À-ɏ]|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
 )
 _DENIED = deferred(
     r"\b(?:anything|everything|all) (?:but|except)\b[^.;\n]*|(?:不是|并非|除了)[^.,;\n]*"

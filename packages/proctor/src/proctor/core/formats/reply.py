@@ -125,6 +125,15 @@ def gives_up(text: str) -> bool:
     return bool(_GAVE_UP.match(without_thoughts(text)))
 
 
+def answer_text(text: str) -> str:
+    """A reply without thoughts and markup; of a long one, both ends.
+
+    >>> answer_text("<think>Hm.</think>**Answer: B**")
+    'Answer: B'
+    """
+    return _plain_text(_bounded(without_thoughts(text)))
+
+
 def declared_answers(text: str) -> list[str]:
     """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences, and what it
     names instead ("wait, no: C"). What stands in parentheses or under a condition is no declaration.

@@ -313,7 +313,7 @@ class OrderingScorer:
 
     def applies(self, item: Item) -> bool:
         """To orders with a reference."""
-        return item.reference is not None and item.answer.kind == "ordering"
+        return item.has_answer and item.answer.kind == "ordering"
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The scores of `score`, as the `Scorer` protocol wants it."""

@@ -89,6 +89,11 @@ class SvgCanvas:
         given |= {"stroke-dasharray": dashes} if dashes else {}
         self._add("path", given | _opaque(opacity), stroke=stroke)
 
+    def area(self, points: Iterable[tuple[float, float]], fill: str, opacity: float) -> None:
+        """A filled area with these corners."""
+        path = "M " + " L ".join(f"{_number(x)} {_number(y)}" for x, y in points) + " z"
+        self._add("path", {"d": path} | _opaque(opacity), fill=fill)
+
     def rule(
         self, x: float, top: float, bottom: float, stroke: str = "grid", width: float = 1, dashes: str = ""
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proctor.core import count_of, shorten
@@ -64,13 +64,14 @@ _BOLD = 7.8  # average width of a bold character
 @dataclass(frozen=True)
 class Curve:
     """A panel with one curve: x positions (`positions`) and dots. `names` label the x positions instead of numbers;
-    `empty` is the reason why there are no points."""
+    `empty` is the reason why there are no points. With a `band` the intervals are one area, and the dots have no marks."""
 
     name: str
     positions: Sequence[float]
     dots: Sequence[Dot]
     names: Sequence[str] = ()
     empty: str = ""
+    band: bool = False
 
 
 def draw_curves(
@@ -127,11 +128,27 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
     known = [
         (x(position), dot) for position, dot in zip(curve.positions, curve.dots, strict=True) if dot.value is not None
     ]
-    drawing.line([(at_x, y(dot.value or 0.0)) for at_x, dot in known], "s0")
-    for at_x, dot in known:
-        if dot.low is not None and dot.high is not None:
-            drawing.line([(at_x, y(dot.low)), (at_x, y(dot.high))], "s0", 2)
-        drawing.marker(at_x, y(dot.value or 0.0), 0, 7)
+    _draw_dots(drawing, curve, known, y)
+
+
+def _draw_dots(
+    drawing: SvgCanvas, curve: Curve, known: Sequence[tuple[float, Dot]], y: Callable[[float], float]
+) -> None:
+    """The line of a curve, and its intervals: bars with marks, or one area."""
+    ends = [(at_x, y(dot.low), y(dot.high)) for at_x, dot in known if dot.low is not None and dot.high is not None]
+    line = [(at_x, y(dot.value or 0.0)) for at_x, dot in known]
+    if curve.band:
+        upper, lower = [(at_x, high) for at_x, _, high in ends], [(at_x, low) for at_x, low, _ in reversed(ends)]
+        if ends:
+            drawing.area([*upper, *lower], "s0", 0.2)
+        drawing.line(line, "s0", 2)
+        return
+    drawing.line(line, "s0")
+    bars = {at_x: (low, high) for at_x, low, high in ends}
+    for at_x, at_y in line:
+        if at_x in bars:
+            drawing.line([(at_x, bars[at_x][0]), (at_x, bars[at_x][1])], "s0", 2)
+        drawing.marker(at_x, at_y, 0, 7)
 
 
 MAX_ON_PODIUM = 6

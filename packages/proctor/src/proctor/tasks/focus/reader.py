@@ -139,6 +139,7 @@ class _Reader(core.BenchmarkReader):
             media_root=media,
             budget_s=track.budget_s,
             failed=core.FailedPolicy.WRONG,
+            abstain="forbid",
             notes=(*_notes(about), *_unknown_labels(references)) if keys else _BLIND_NOTES,
         )
         return core.own_benchmark(benchmark, about, data)

@@ -79,7 +79,7 @@ facets."""
 MEANING: Mapping[str, str] = {
     "id": "the question's own name, each once",
     "question": "what is asked (needed)",
-    "answer": "the right answer; for a choice the letter, or the option's text",
+    "answer": "the right answer; for a choice the letter, or the option's text; or unanswerable",
     "options": 'the options of a choice: "A; B; C", a list, or one column for each (option A, option B, … or A, B, …)',
     "media": 'a video, an image, several ("a.png; b.png"), a folder of frames, or [medical images](#medical-images), by path',
     "audio": "an [audio file](#sound), alone or beside the other media (a facet where it holds anything else)",

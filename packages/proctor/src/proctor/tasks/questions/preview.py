@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proctor.core import Frame, Item, clean, write_whole
-from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
+from proctor.core.formats import ABSTAINED_WORD, BoxesFormat, PointFormat, extents, option_letters
 from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, open_picture, shown_location, view
 from proctor.tasks.questions.media import is_recording
 from proctor.tasks.questions.question_set import QuestionSet
@@ -101,6 +101,7 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
     index, reference = found.locations[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
     answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []
+    answers += [ABSTAINED_WORD] if item.unanswerable else []
     answers += (
         [f"{criterion.points:+g}: {criterion.criterion}" for criterion in reference.criteria]
         if reference is not None

@@ -475,7 +475,7 @@ def _shuffled(item: core.Item, seed: int) -> core.Item:
         return [*sorted(new[str(one)] for one in value)] if isinstance(value, list) else new[str(value)]
 
     reference: core.Reference | None = item.reference
-    if reference is not None:
+    if reference is not None and item.has_answer:
         accepted = tuple(moved(one) for one in reference.accepted)
         reference = reference.model_copy(update={"answer": moved(reference.answer), "accepted": accepted})
     return item.model_copy(update={"options": options, "reference": reference})
@@ -486,7 +486,7 @@ def keys_line(items: Sequence[core.Item]) -> str:
     keys = [
         (str(item.reference.answer), 1 / len(item.options))
         for item in items
-        if item.answer.kind == "choice" and item.reference is not None and item.options
+        if item.answer.kind == "choice" and item.reference is not None and item.has_answer and item.options
     ]
     if len(keys) < _LEAST:
         return ""

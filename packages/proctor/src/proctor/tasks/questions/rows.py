@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue, ValidationError
 
 from proctor import core
-from proctor.core.formats import AnswerFormat
+from proctor.core.formats import AnswerFormat, is_abstention
 from proctor.media import labels_of, parse_window
 from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import (
@@ -37,6 +37,7 @@ MADE_UP = "row-"
 """The beginning of an id that is made up, before the question's number. No import matches it by itself."""
 _MOST_ID = 200
 _MOST_OPTIONS = 26
+_GRADED_ONLY = {"ordering", "ratings", "preference", "scale"}  # an abstention has no place on their scales
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,9 @@ class RowReader:
         unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
         given = core.cell_text(unit), not core.is_empty(tolerance)
         context = AnswerContext(tuple(options or ()), tuple(labels), *given, faulty=options is None)
-        answer = self._answer(row, context)
-        criteria = self._criteria(row, answer)
+        answer, criteria, references = self._right(row, context)
+        unanswerable = self._unanswerable(row, context.options)
         evidence = self._evidence(row, media or ())
-        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
         if len(self.faults) > before or answer is None:
             return None
         shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
@@ -99,6 +99,7 @@ class RowReader:
                 reference=core.Reference(
                     answer=references[0],
                     accepted=references[1:],
+                    unanswerable=unanswerable,
                     criteria=criteria,
                     rationale=core.cell_text(self._cell(row, "rationale")),
                 ),
@@ -109,6 +110,43 @@ class RowReader:
             problem = core.first_problem(error)
             self.fault(row, "", problem.found, problem.expected)
             return None
+
+    def _right(
+        self, row: core.SheetRow, context: AnswerContext
+    ) -> tuple[AnswerFormat | None, tuple[core.Criterion, ...], tuple[JsonValue, ...]]:
+        """The format of a row's answer, its criteria, and the reference with other accepted answers: None alone where it
+        has none, or is `unanswerable`."""
+        if self._unanswerable(row, context.options):
+            return self._unanswerable_format(row, context), (), (None,)
+        answer = self._answer(row, context)
+        criteria = self._criteria(row, answer)
+        if criteria and self._unanswered(row):
+            return answer, criteria, (None,)
+        return answer, criteria, self._references(row, answer, context)
+
+    def _unanswerable(self, row: core.SheetRow, options: Sequence[str]) -> bool:
+        """Whether the right answer is the word for a question that can't be answered (`is_abstention`), and no option has
+        that text."""
+        text = core.cell_text(undirected(self._cell(row, "answer")))
+        return is_abstention(text) and not any(is_abstention(option) for option in options)
+
+    def _unanswerable_format(self, row: core.SheetRow, context: AnswerContext) -> AnswerFormat | None:
+        """The format in which an unanswerable question would be answered: declared, or a choice of the options."""
+        answer_column, more = self.columns.one("answer"), self.columns.one("accepted")
+        for name, column in (("accepted answers", more), ("criteria", self.columns.one("criteria"))):
+            if column and not core.is_empty(row.cells.get(column)):
+                self.fault(row, column, f"{name} of a question that is unanswerable", "nothing")
+        name = core.cell_text(self._cell(row, "format")) or self.settings.format or ""
+        if not name and len(context.options) < 2:
+            found = repr(core.cell_text(self._cell(row, "answer")))
+            self.fault(row, answer_column, found, "a column 'format' that says how it would be answered, or options")
+            return None
+        where = self.columns.one("format") if name else answer_column
+        form = self._tried(row, where, lambda: declared_format(name or "choice", "", self.settings, context))
+        if form is not None and form.kind in _GRADED_ONLY:
+            self.fault(row, where, f"the format {form.kind} of a question that is unanswerable", "another format")
+            return None
+        return self._adjusted(row, form)
 
     def _cell(self, row: core.SheetRow, field_name: str) -> Any:
         return row.cells.get(self.columns.one(field_name))
