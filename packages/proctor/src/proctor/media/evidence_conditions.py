@@ -66,7 +66,8 @@ def _remembered(scene: ConditionContext, evidence: Evidence, *, moved: bool) -> 
     """What is hidden of each medium, worked out once for the same evidence, files and draw."""
     library, item = scene.library, scene.item
     named = [medium for position, medium in enumerate(item.media) if position in evidence.media]
-    files = tuple((library.identity(one.source), one, _span(scene, one)) for one in named)
+    excerpts = library.excerpts.known
+    files = tuple((library.identity(one.source), one, _span(scene, one), excerpts.get(one.source)) for one in named)
     key: tuple[Hashable, ...] = (evidence, files, (item.id, scene.seed) if moved else None)
     with _guard:
         if key in _known:

@@ -129,8 +129,10 @@ def plan(
         raise InputError(
             benchmark.name, found=f"no item whose media can be read; the first: {problems[0]}", expected="at least one"
         )
-    store.add_benchmark(benchmark)
     asking = _Asking(store, benchmark, items, tuple(shown.values()), library, tuple(scorers), options)
+    for condition in conditions:
+        asking.check_shown(condition)
+    store.add_benchmark(benchmark)
     jobs: list[Job] = []
     settled = added = 0
     unsupported: dict[str, int] = {}
@@ -225,14 +227,15 @@ class _Asking:
         return self._unable[key]
 
     def shown(self, items: Sequence[Item], condition: str) -> list[Item]:
-        """The items that can be shown under a condition. Raises `InputError` if none can."""
-        able = [item for item in items if not self.unable(item, condition)]
-        if items and not able:
-            found = "; ".join(
-                f"{count_of(count, 'item')}: {why}" for why, count in self.unable_counts(condition).items()
-            )
+        """The items that can be shown under a condition."""
+        return [item for item in items if not self.unable(item, condition)]
+
+    def check_shown(self, condition: str) -> None:
+        """Raises `InputError` if no item can be shown under a condition."""
+        if not self.shown(self.items, condition):
+            counts = self.unable_counts(condition)
+            found = "; ".join(f"{count_of(count, 'item')}: {why}" for why, count in counts.items())
             raise InputError(self.benchmark.name, f"condition {condition!r}", found=found, expected="an item to ask")
-        return able
 
     def unable_counts(self, condition: str) -> dict[str, int]:
         """How many of the items can't be shown, by the reason."""
