@@ -34,7 +34,7 @@ TAKEN = {
     ("proctor_challenge/commands/challenge.py", "Next: proctor challenge status "): "challenges/test_organisers_shell.py::",
     ("cli/report.py", "Next: open "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/report.py", "Next: proctor validate "): f"{HERE}test_an_export_is_validated_by_its_store",
-    ("cli/results.py", "Next: proctor report "): f"{HERE}test_own_questions_the_whole_way",
+    ("cli/compare.py", "Next: proctor report "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/run.py", "Run the same command again when the replies are there."): "models/test_batch_folder.py::",
     ("cli/run.py", "Next: proctor results "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/demo.py", "Next: open "): "cli/test_demo.py::",

@@ -30,7 +30,7 @@ from proctor.cli.tree import (
     plugin_names,
     spread_settings,
 )
-from proctor.core import ProctorError, UsageError, clean, error_line, missing_commands, package_at_fault
+from proctor.core import ProctorError, clean, error_line, missing_commands, package_at_fault
 
 _SYSTEM_ERRORS = {
     errno.ENOSPC,
@@ -96,7 +96,7 @@ TREE = {
     READ: {
         "results": "results.results",
         "show": "benchmarks.show_item",
-        "compare": "results.compare",
+        "compare": "compare.compare",
         "plan": "planning.plan",
         "analyze": "results.analyze",
         "rank": "results.rank",
@@ -255,13 +255,17 @@ def _end(error: SystemExit | Exception) -> NoReturn:
     """End the process with the code and the line of an error. Raises what is a bug of Proctor."""
     if isinstance(error, BrokenPipeError):
         sys.stderr.close()
-        sys.exit(1)
+        sys.exit(vars(error).get("exit_code", 1))
     if isinstance(error, ProctorError):
         for line in getattr(error, "__notes__", ()):
             sys.stderr.write(f"{clean(line)}\n")
     message, code = _told(error)
     if not message:
-        raise error
+        code = vars(error).get("exit_code", 0)
+        if not code:
+            raise error
+        traceback.print_exception(error)  # a bug, in a command whose exit code is an answer
+        sys.exit(code)
     sys.stderr.write(f"proctor: {clean(message)}\n")  # names in files may be hostile
     sys.exit(code)
 
@@ -269,10 +273,11 @@ def _end(error: SystemExit | Exception) -> NoReturn:
 def _told(error: SystemExit | Exception) -> tuple[str, int]:
     """The line of an error, and the exit code; no line for one that is raised again."""
     if isinstance(error, ProctorError):
-        return str(error), 2 if isinstance(error, UsageError) else 1
+        return str(error), error.exit_code
+    code = vars(error).get("exit_code", 1)
     if isinstance(error, OSError):
-        return f"{_location(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", 1
-    return "" if isinstance(error, SystemExit) else _explained(error), 1
+        return f"{_location(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", code
+    return "" if isinstance(error, SystemExit) else _explained(error), code
 
 
 def was_interrupted(error: BaseException) -> bool:

@@ -31,6 +31,9 @@ class ProctorError(Exception):
     reply that it asks for ("form"), or for a setting or an unknown reason, most probably the same for every item
     ("request")."""
 
+    exit_code: int = 1
+    """What a command ends with that raised it."""
+
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
@@ -123,7 +126,8 @@ def need_extra(extra: str, what: str, module: str) -> None:
 
 
 class InputError(ProctorError):
-    """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected.
+    """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected; each stands
+    in a field of its own, "" where it is not known.
 
     >>> print(InputError("a.json", "item 3, field 'answer'", found="'E'", expected="one of A to D"))
     a.json: item 3, field 'answer': found 'E', expected one of A to D
@@ -136,6 +140,7 @@ class InputError(ProctorError):
             part for part in (f"found {found}" if found else "", f"expected {expected}" if expected else "") if part
         )
         super().__init__(": ".join(part for part in (str(file or ""), location, verdict) if part))
+        self.file, self.location, self.found, self.expected = str(file or ""), location, found, expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +182,8 @@ class UsageError(InputError):
     >>> print(UsageError("--phase", "one of test, final", found="'tset'"))
     --phase: found 'tset', expected one of test, final
     """
+
+    exit_code = 2
 
     def __init__(self, mistake: str, expected: str = "", *, found: str = "none") -> None:
         super().__init__(mistake, found=found if expected else "", expected=expected)
