@@ -42,7 +42,8 @@ def run(
 ) -> None:
     """Ask systems or models a benchmark's items.
 
-    Run the same command again to continue where it stopped; with --share, on several machines at once.
+    Run the same command again to continue where it stopped; with --share, on several machines at once. --max-cost and
+    --max-time stop it as Ctrl-C does: answers under way are kept, and cost at most that much more.
 
     Example: proctor run rexsonovqa --data rexsonovqa --media videos --model openai:gpt-5.2
     --condition video --condition text-only --settings temperature=0 max_tokens=512
@@ -52,6 +53,8 @@ def run(
     where, _, address = on.partition(":")
     if on:
         shell.check_location(where, address)
+        if options["max_cost"] is not None or options["max_time"] is not None:
+            raise UsageError("--max-cost and --max-time stop processes of this machine. Leave them out, or --on.")
         options["share"] = True
     arranged = shell.arrange(benchmark, systems, **options)
     if dry_run:

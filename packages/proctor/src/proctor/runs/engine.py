@@ -27,6 +27,7 @@ from proctor.runs.leases import beat_until_lost
 from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
+from proctor.runs.spending import Spending, stop_after
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -74,14 +75,17 @@ class Limits:
     """Limits of concurrency, time and failures.
 
     `budget_s` is the model's time for one item (None: no limit). The run stops after `give_up_after` failed answers in a
-    row, or that many errors of the system before any answer. Set `timed` to False where replies are not waited for: no
-    time is recorded then.
+    row, or that many errors of the system before any answer, and once its answers have cost `max_cost_usd` or `max_time_s`
+    seconds are over: it costs at most what was under way by then more. Set `timed` to False where replies are not waited
+    for: no time is recorded then.
     """
 
     concurrency: int = core.CONCURRENCY
     budget_s: float | None = None
     give_up_after: int = core.GIVE_UP_AFTER
     timed: bool = True
+    max_cost_usd: float | None = None
+    max_time_s: float | None = None
 
 
 @dataclass
@@ -192,9 +196,10 @@ async def ask_all(
     jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
         with Journal(store, limits.concurrency, lease.kept) as journal:
-            worker = _Worker(store, journal, limits, tally, stop, on_change, lease)
+            worker = _Worker(store, journal, limits, tally, stop, on_change, lease, Spending(limits.max_cost_usd))
             async with asyncio.TaskGroup() as tasks:
-                heartbeat = tasks.create_task(worker.keep_lease())
+                beside = [tasks.create_task(worker.keep_lease())]
+                beside.append(tasks.create_task(stop_after(limits.max_time_s, worker.stop_for)))
                 workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
                 try:
                     if claims is None:
@@ -206,7 +211,8 @@ async def ask_all(
                 for _ in workers:
                     await waiting.put(None)
                 await asyncio.wait(workers)
-                heartbeat.cancel()
+                for task in beside:
+                    task.cancel()
         if journal.fault is not None:
             raise journal.fault
         for run, repetition, items in worker.undecided() if lease.lost is None else ():
@@ -250,6 +256,7 @@ class _Worker:
     stop: asyncio.Event
     on_change: Callable[[Tally], None]
     lease: RunLease | ItemClaims
+    spending: Spending
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
     watches: dict[int, RejectionWatch] = field(default_factory=dict)
@@ -270,6 +277,7 @@ class _Worker:
         answer = await self._asked(job, item, queued_at)
         if answer is None:
             return
+        self._spend(answer.usage)
         answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
         if not await self._is_one_model(job.run, answer):
             return
@@ -361,6 +369,21 @@ class _Worker:
         known.add(name)
         return True
 
+    def _spend(self, usage: core.Usage) -> None:
+        try:
+            why = self.spending.add(usage)
+        except core.ConfigurationError as error:
+            self.end(error)
+            return
+        if why:
+            self.stop_for(why)
+
+    def stop_for(self, why: str) -> None:
+        """Asks nothing more, for this reason, unless it has stopped already."""
+        if not self.stop.is_set():
+            self.tally.stopped = why
+            self.stop.set()
+
     def end(self, error: core.ProctorError) -> None:
         """Asks nothing more; the error is raised once all that is under way has come in."""
         self.fatal = self.fatal or error
@@ -395,14 +418,13 @@ class _Worker:
     def _count(self, answer: core.Answer) -> None:
         self.tally.add(answer)
         failures, errors = self.tally.failures_in_a_row, self.tally.only_errors
-        if max(failures, errors) >= self.limits.give_up_after and not self.stop.is_set():
+        if max(failures, errors) >= self.limits.give_up_after:
             kind = (
                 core.count_of(failures, "failure")
                 if failures > errors
                 else f"{core.count_of(errors, 'error')} of the system"
             )
-            self.tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
-            self.stop.set()
+            self.stop_for(f"gave up after {kind} in a row: {answer.reason}")
         self.on_change(self.tally)
 
 

@@ -154,7 +154,8 @@ class RunOptions(AskOptions, total=False):
     temporary store. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
     With `share`, other processes may work on the same run, on any machine that reaches the store. Each item is asked
     `repeats` times, with another seed each time where the model takes one; the first repetition of all items comes first,
-    and a later call may ask for more."""
+    and a later call may ask for more. Once the answers of this call have cost `max_cost` dollars, or after `max_time`
+    (seconds, or "2h"), no more are sent, as by `stop`."""
 
     options: Annotated[
         _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
@@ -174,6 +175,12 @@ class RunOptions(AskOptions, total=False):
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     repeats: Annotated[
         int, Option("Answers to each item; may be raised later.", default=1, low=1, high=1000, group=_LIMITS)
+    ]
+    max_cost: Annotated[
+        float | None, Option("Stop once the answers have cost this.", low=0.0001, group=_LIMITS, metavar="DOLLARS")
+    ]
+    max_time: Annotated[
+        str | float | None, Option("Stop after this time, such as 45m or 2h.", shell=str, group=_LIMITS, metavar="TIME")
     ]
     baselines: Annotated[bool, Option(default=True)]
     batch: Annotated[
