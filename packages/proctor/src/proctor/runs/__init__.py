@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         store_files,
     )
     from proctor.runs.database import clock as database_clock
-    from proctor.runs.engine import Limits, Tally, ask, parsed_answer
+    from proctor.runs.engine import Limits, ask, parsed_answer
     from proctor.runs.housekeeping import (
         check_file,
         check_store,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from proctor.runs.served import other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
+    from proctor.runs.tally import Tally
     from proctor.runs.unresolved import decide, write_open
 else:
     export_lazily(__name__)

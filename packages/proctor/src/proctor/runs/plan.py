@@ -33,13 +33,14 @@ from proctor.core import (
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.database import outlasting
-from proctor.runs.engine import Job, Limits, Tally, ask_all
+from proctor.runs.engine import Job, Limits, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
 from proctor.runs.run_identity import CODE_HASHES, REPEATS, UNSUPPORTED, changed_settings, same_run, scorer_settings
 from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
 from proctor.systems import build_system
 
