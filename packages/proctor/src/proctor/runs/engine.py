@@ -23,6 +23,7 @@ from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost
+from proctor.runs.pauses import PausedRuns, feed
 from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
@@ -100,7 +101,8 @@ async def ask_all(
     With `claims` other workers may work on the same jobs: each item goes to one worker, and what a worker leaves behind
     goes to another. The tally then counts this worker's items.
 
-    Once `stop` is set, answers in flight are awaited and no further item is asked. A `ConfigurationError` ends
+    Once `stop` is set, answers in flight are awaited and no further item is asked. Items of a run that is paused
+    (`runs.controls`) wait until it is resumed. A `ConfigurationError` ends
     everything and is raised; no item is recorded for it. Any other exception of a system is recorded as its error, so
     that one bad item can't end a night's run.
 
@@ -113,16 +115,18 @@ async def ask_all(
     jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
         with Journal(store, limits.concurrency, lease.kept) as journal:
-            worker = _Worker(store, journal, limits, tally, stop, on_change, lease, Spending(limits.max_cost_usd))
+            held = PausedRuns(store, runs, tally, on_change)
+            await held.begin()
+            worker = _Worker(store, journal, limits, tally, stop, on_change, lease, held)
             async with asyncio.TaskGroup() as tasks:
-                beside = [tasks.create_task(worker.keep_lease())]
-                beside.append(tasks.create_task(stop_after(limits.max_time_s, worker.stop_for)))
+                timer = stop_after(limits.max_time_s, worker.stop_for)
+                beside = [tasks.create_task(one) for one in (worker.keep_lease(), held.watch(), timer)]
                 workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
                 try:
                     if claims is None:
-                        await _feed(await asyncio.to_thread(_unsettled, store, jobs), waiting, stop, tally)
+                        await feed(await asyncio.to_thread(_unsettled, store, jobs), waiting, stop, tally, held)
                     else:
-                        await share_out(jobs, waiting, stop, tally, claims)
+                        await share_out(jobs, waiting, stop, tally, claims, held)
                 except core.ProctorError as error:  # what is under way still comes in
                     worker.end(error)
                 for _ in workers:
@@ -141,15 +145,6 @@ async def ask_all(
 
 
 _Waiting = asyncio.Queue[tuple[Job, core.Item, float] | None]
-
-
-async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally) -> None:
-    tally.total += sum(len(job.items) for job in jobs)
-    for job in jobs:
-        for item in job.items:
-            if stop.is_set():
-                return
-            await waiting.put((job, item, time.monotonic()))
 
 
 def _unsettled(store: Store, jobs: Sequence[Job]) -> list[Job]:
@@ -173,7 +168,7 @@ class _Worker:
     stop: asyncio.Event
     on_change: Callable[[Tally], None]
     lease: RunLease | ItemClaims
-    spending: Spending
+    held: PausedRuns
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
     watches: dict[int, RejectionWatch] = field(default_factory=dict)
@@ -182,12 +177,26 @@ class _Worker:
     every item."""
     served: dict[int, set[str]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.spending = Spending(self.limits.max_cost_usd)
+
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
             job, item, queued_at = entry
-            if not self.stop.is_set() and await self._holds(job, item):
+            if not self.stop.is_set() and job.run.id in self.held.paused:
+                await self._set_aside(job, item)
+            elif not self.stop.is_set() and await self._holds(job, item):
                 await self._complete(job, item, queued_at)
             self.lease.done(job.run, item.id, job.repetition)
+            waiting.task_done()
+
+    async def _set_aside(self, job: Job, item: core.Item) -> None:
+        """Leaves an item of a paused run: to any worker of a shared one, else to this process, once it is resumed."""
+        back = partial(self.lease.give_back, job.run, item.id, job.repetition)
+        if await asyncio.to_thread(outlasting, back):
+            self.tally.total -= 1
+        else:
+            self.held.aside.append((job, item))
 
     async def _complete(self, job: Job, item: core.Item, queued_at: float) -> None:
         """Asks an item, and records and counts its answer."""

@@ -32,6 +32,7 @@ from proctor.core import (
     generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
+from proctor.runs.controls import begin_session, end_session
 from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, ask_all
 from proctor.runs.housekeeping import rejected_items
@@ -369,11 +370,19 @@ async def execute(
     on_change: Callable[[Tally], None] = lambda _: None,
     claims: ItemClaims | None = None,
 ) -> Outcome:
-    """Runs the jobs of a plan (see `ask_all`). Raises the first `ProctorError` instead of an exception group."""
+    """Runs the jobs of a plan (see `ask_all`), and records what this session wants and how it ends. Raises the first
+    `ProctorError` instead of an exception group."""
+    ended = "interrupted"
+    begin_session(store, plan.expected)
     try:
         tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change, claims=claims)
+        ended = tally.stopped or ("stopped" if tally.remaining else "done")
     except* ProctorError as errors:
+        ended = str(_first(errors))
         raise _first(errors) from None
+    finally:
+        with suppress(InputError):  # a store that can't be written has said so
+            end_session(store, plan.runs, ended)
     failed = outlasting(lambda: sum(store.count_answers(run)[1] for run in plan.runs))
     return Outcome(tally, failed, tally.remaining)
 

@@ -219,6 +219,11 @@ class RunLease(Lease):
         self.confirm()
         return self.lost is None
 
+    def give_back(self, run: Run, item: str, repetition: int = 0) -> bool:
+        """Whether an item is this owner's no longer: never, since the lease is on whole runs."""
+        del run, item, repetition
+        return False
+
     def done(self, run: Run, item: str, repetition: int = 0) -> None:
         """An item is not under way any more, which does not matter here: the lease is on whole runs."""
 

@@ -35,6 +35,8 @@ class Tally:
     usage: core.Usage = field(default_factory=core.Usage)
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
+    paused: tuple[str, ...] = ()
+    """The runs that are paused."""
     failures_in_a_row: int = 0
     pending: int = 0
     """Items whose replies come later (batches)."""

@@ -252,11 +252,11 @@ def arrange(
 def _check_limits(given: RunOptions, access: ModelAccess) -> None:
     """Raises `UsageError` for a limit that can't be kept: an unreadable time, and a cost where a model is known to have no
     price. A model whose price turns out to be unknown stops the run at its first answer."""
-    from proctor.models import is_compatible
-
     time_span(given["max_time"])
     if given["max_cost"] is None:
         return
+    from proctor.models import is_compatible
+
     specs = [client.spec for client in access.opened]
     without = next((spec.name for spec in specs if spec.price is None and is_compatible(spec)), "")
     if without:
