@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         score,
         score_async,
         score_predictions,
+        status,
         system,
         validate,
         verify,
@@ -81,5 +82,5 @@ __all__ = [
     "corrected", "critical", "export", "fetch", "formats", "import_answers", "import_answers_async", "judge",
     "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
     "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "stats", "system", "validate", "verify",
+    "score_predictions", "stats", "status", "system", "validate", "verify",
 ]  # fmt: skip

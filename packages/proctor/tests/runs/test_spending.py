@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from proctor.core import Answer, ConfigurationError, Item, Status, Usage, View
 from proctor.runs import Limits, Store, Tally
@@ -23,7 +24,8 @@ class Priced:
     """A system that takes a second and some dollars for an item; it counts what it begins."""
 
     def __init__(self, cost: float | None = 0.01) -> None:
-        self.name, self.settings, self.cost = "priced", {}, cost
+        self.name, self.cost = "priced", cost
+        self.settings: dict[str, JsonValue] = {}
         self.begun: list[str] = []
 
     def supports(self, item: Item) -> bool:

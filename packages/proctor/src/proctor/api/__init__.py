@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from proctor.api.evaluation import Evaluation, import_answers, import_answers_async, run, run_async
     from proctor.api.import_export import export, validate
     from proctor.api.planning import plan
+    from proctor.api.run_status import status
     from proctor.judges import judge
     from proctor.metrics import metric
     from proctor.shell import (
@@ -36,6 +37,6 @@ __all__ = [
     "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "corrected",
     "critical", "export", "fetch", "import_answers", "import_answers_async", "judge", "judge_grid",
     "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank",
-    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "system",
-    "validate", "verify",
+    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "status",
+    "system", "validate", "verify",
 ]  # fmt: skip

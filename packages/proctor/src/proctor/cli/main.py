@@ -92,6 +92,7 @@ TREE = {
         "choose": "choose.choose",
         "import": "run.import_recorded",
         "score": "score.score",
+        "status": "status.status",
     },
     READ: {
         "results": "results.results",
@@ -121,7 +122,7 @@ other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
-        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "plan", "analyze", "report", "export",
+        "demo", "list", "fetch", "run", "status", "import", "score", "results", "show", "compare", "plan", "analyze", "report", "export",
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),

@@ -120,7 +120,7 @@ def requeued_counts(connection: Connection, shown: str) -> dict[int, int]:
 
 
 def pause_runs(store: Store, runs: Sequence[Run], reason: str = "") -> list[Run]:
-    """Pauses runs: whoever is at work on them asks no further item of them, within a second, and goes on when they are
+    """Pauses runs: every process at work on them asks no further item of them, within a second, and goes on when they are
     resumed; answers under way come in. Returns those that were not paused before."""
     _make(store)
     rows = [{"run": run.id, "since": now(), "reason": " ".join(reason.split())} for run in runs]
