@@ -18,6 +18,7 @@ import typer
 
 from proctor import __version__
 from proctor.cli import STOPPED, STOPPED_EXIT
+from proctor.cli.error_report import bug_json, error_json, wants_json
 from proctor.cli.tree import (
     Program,
     Version,
@@ -253,20 +254,25 @@ def main() -> None:
 
 
 def _end(error: SystemExit | Exception) -> NoReturn:
-    """End the process with the code and the line of an error. Raises what is a bug of Proctor."""
+    """End the process with the code and the line of an error, or with one JSON object where `--format json` was given. Raises
+    what is a bug of Proctor."""
+    code = vars(error).get("exit_code", 1)
     if isinstance(error, BrokenPipeError):
         sys.stderr.close()
-        sys.exit(vars(error).get("exit_code", 1))
-    if isinstance(error, ProctorError):
-        for line in getattr(error, "__notes__", ()):
-            sys.stderr.write(f"{clean(line)}\n")
-    message, code = _told(error)
-    if not message:
-        code = vars(error).get("exit_code", 0)
-        if not code:
-            raise error
-        traceback.print_exception(error)  # a bug, in a command whose exit code is an answer
         sys.exit(code)
+    message, code = _told(error)
+    as_json = not isinstance(error, SystemExit) and wants_json(sys.argv[1:])
+    if not message:
+        if not as_json and not vars(error).get("exit_code"):
+            raise error
+        traceback.print_exception(error)
+        sys.stderr.write(f"{bug_json(error, code)}\n" if as_json else "")
+        sys.exit(code)
+    if as_json:
+        sys.stderr.write(f"{error_json(error, message, code, sys.argv[1:])}\n")
+        sys.exit(code)
+    for line in getattr(error, "__notes__", ()) if isinstance(error, ProctorError) else ():
+        sys.stderr.write(f"{clean(line)}\n")
     sys.stderr.write(f"proctor: {clean(message)}\n")  # names in files may be hostile
     sys.exit(code)
 

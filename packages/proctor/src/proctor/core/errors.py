@@ -133,6 +133,9 @@ class InputError(ProctorError):
     a.json: item 3, field 'answer': found 'E', expected one of A to D
     >>> print(InputError("level", found="95", expected="a share between 0 and 1"))
     level: found 95, expected a share between 0 and 1
+    >>> error = InputError("a.json", "item 3", found="'E'", expected="one of A to D")
+    >>> error.file, error.location, error.found, error.expected
+    ('a.json', 'item 3', "'E'", 'one of A to D')
     """
 
     def __init__(self, file: str | Path | None, location: str = "", *, found: str = "", expected: str = "") -> None:
@@ -140,7 +143,8 @@ class InputError(ProctorError):
             part for part in (f"found {found}" if found else "", f"expected {expected}" if expected else "") if part
         )
         super().__init__(": ".join(part for part in (str(file or ""), location, verdict) if part))
-        self.file, self.location, self.found, self.expected = str(file or ""), location, found, expected
+        self.file = str(file or "") if location or verdict else ""  # else it is the whole message
+        self.location, self.found, self.expected = location, found, expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ class UsageError(InputError):
 
     def __init__(self, mistake: str, expected: str = "", *, found: str = "none") -> None:
         super().__init__(mistake, found=found if expected else "", expected=expected)
+        self.file, self.location = "", mistake if expected else ""
 
 
 class ConfigurationError(ProctorError):
