@@ -525,6 +525,14 @@ WAYS = (
         {"item": "items"},
     ),
     Way("status", "", "api:status", {**FORMAT, "watch": "a function that prints each look"}),
+    Way("mcp", "", "agents:serve", {"show": "a document instead"}),
+    Way(
+        "mcp",
+        "--show skill",
+        "agents:document",
+        {"store": "served instead", "contents": "served instead"},
+        {"show": "name"},
+    ),
     Way("list", "runs", f"{STORE} runs:stored_runs", {**FORMAT, "kind": "which list"}),
 )
 TEXTS = {

@@ -105,6 +105,7 @@ TREE = {
         "report": "report.report",
         "export": "report.export",
         "reproduce": "report.reproduce",
+        "mcp": "mcp.mcp",
     },
     JUDGE: {"audit": "score.audit", "judge perturb": "score.perturb", "judge index": "judge.index"},
     BUILD: {"new package": "packages.new", "items audit": "benchmarks.audit_items"},
@@ -127,6 +128,7 @@ WHO = {
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),
+    "A coding agent": ("mcp",),
     "An author of a system, judge, metric or benchmark": ("new package",),
     "A challenge participant": ("choose", "rank", "validate", "train answerer", "challenge try"),
     "A challenge organiser": (
