@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, Table, func, insert, select
 
 from proctor.core import InputError
-from proctor.runs import CONTROLS, StoredTables, open_engine, reading, shown_url, store_tables
+from proctor.runs import CONTROLS, STUDIES, StoredTables, open_engine, reading, shown_url, store_tables
 from proctor_challenge.challenge import TABLES
 from proctor_web import ACCOUNT_TABLES, REVIEW_TABLES, first_fault, private_store, trail_head
 
@@ -35,7 +35,7 @@ def copy_store(source: str, target: str) -> CopiedStore:
     """
     first = open_engine(source, create=False)
     try:
-        kinds = [tables for tables in (CONTROLS, ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)]
+        kinds = [tables for tables in (CONTROLS, STUDIES, ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)]
         second = open_engine(target if "://" in target else private_store(Path(target)), create=True)
         try:
             return _copied(first, second, kinds, shown_url(source), shown_url(target))
@@ -47,8 +47,8 @@ def copy_store(source: str, target: str) -> CopiedStore:
 
 def _copied(first: Engine, second: Engine, kinds: list[StoredTables], source: str, target: str) -> CopiedStore:
     known = set(sa.inspect(second).get_table_names())
-    trailed = [tables for tables in kinds if tables is not CONTROLS]
-    own = list(_ordered([CONTROLS, ACCOUNT_TABLES, REVIEW_TABLES, TABLES]))
+    trailed = [tables for tables in kinds if tables not in (CONTROLS, STUDIES)]
+    own = list(_ordered([CONTROLS, STUDIES, ACCOUNT_TABLES, REVIEW_TABLES, TABLES]))
     with reading(second) as there:
         used = [table.name for table in own if table.name in known and table.name != "meta" and _count(there, table)]
     if used:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         results,
         run,
         run_async,
+        run_study,
+        run_study_async,
         score,
         score_async,
         score_predictions,
@@ -81,6 +83,6 @@ __all__ = [
     "VideoClip", "__version__", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare",
     "corrected", "critical", "export", "fetch", "formats", "import_answers", "import_answers_async", "judge",
     "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
-    "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "stats", "status", "system", "validate", "verify",
+    "plan", "rank", "report", "reproduce", "results", "run", "run_async", "run_study", "run_study_async", "score",
+    "score_async", "score_predictions", "stats", "status", "system", "validate", "verify",
 ]  # fmt: skip

@@ -83,7 +83,7 @@ def begin_session(store: Store, expected: Iterable[tuple[Run, int]]) -> None:
     rows = [{"run": run.id, "wanted": wanted, "begun": now(), "ended": ""} for run, wanted in expected]
     if not rows:
         return
-    _make(store)
+    make_tables(store, CONTROLS)
     located = store.upsert(_sessions)
     new = {name: located.excluded[name] for name in ("wanted", "begun", "ended")}
     with store.writing() as connection:
@@ -122,7 +122,7 @@ def requeued_counts(connection: Connection, shown: str) -> dict[int, int]:
 def pause_runs(store: Store, runs: Sequence[Run], reason: str = "") -> list[Run]:
     """Pauses runs: every process at work on them asks no further item of them, within a second, and goes on when they are
     resumed; answers under way come in. Returns those that were not paused before."""
-    _make(store)
+    make_tables(store, CONTROLS)
     rows = [{"run": run.id, "since": now(), "reason": " ".join(reason.split())} for run in runs]
     keep = store.upsert(_pauses).on_conflict_do_nothing(index_elements=["run"])
     with store.writing() as connection:
@@ -132,7 +132,7 @@ def pause_runs(store: Store, runs: Sequence[Run], reason: str = "") -> list[Run]
 
 def resume_runs(store: Store, runs: Sequence[Run]) -> list[Run]:
     """Resumes paused runs. Returns those that were paused."""
-    _make(store)
+    make_tables(store, CONTROLS)
     with store.writing() as connection:
         own = _pauses.c.run.in_([run.id for run in runs])
         gone = set(connection.scalars(delete(_pauses).where(own).returning(_pauses.c.run)))
@@ -149,7 +149,7 @@ def requeue(store: Store, runs: Sequence[Run], items: Sequence[str], reason: str
     why = " ".join(reason.split())
     if not why:
         raise InputError("--reason is empty. Say why, in a sentence.")
-    _make(store)
+    make_tables(store, CONTROLS)
     table, count = schema.answers, 0
     with store.writing() as connection:
         for run in runs:
@@ -181,12 +181,13 @@ def forget_runs(connection: Connection, shown: str, run_ids: Sequence[int]) -> N
             connection.execute(delete(table).where(table.c.run.in_(run_ids)))
 
 
-def _make(store: Store) -> None:
+def make_tables(store: Store, tables: StoredTables) -> None:
+    """Makes tables that stand beside a store's own, where they are missing."""
     with store.reading() as connection:
-        known = CONTROLS.known(connection, store.shown)
+        known = tables.known(connection, store.shown)
     if not known:
         with store.writing() as connection:
-            CONTROLS.create(connection, store.shown)
+            tables.create(connection, store.shown)
 
 
 def _numbers(store: Store, benchmark: str, items: Sequence[str]) -> list[int]:

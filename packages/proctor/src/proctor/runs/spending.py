@@ -39,6 +39,23 @@ class Spending:
         return f"stopped at {dollars(self._spent)}, --max-cost {dollars(self._limit)}"
 
 
+def over_limit(usage: Usage, limit_usd: float | None) -> str:
+    """Why a pass of a judge stops, by what it has used so far; "" while it goes on. An unknown cost stops it, too: the limit
+    can't be kept then.
+
+    >>> over_limit(Usage(requests=3, cost_usd=0.3), 0.5), over_limit(Usage(requests=3, cost_usd=0.6), 0.5)
+    ('', 'stopped at $0.6000, --max-cost $0.5000')
+    """
+    if limit_usd is None or not usage.requests:
+        return ""
+    if usage.cost_usd is None:
+        return (
+            "stopped: the cost of a judgement is unknown, so that --max-cost can't be kept: give --price INPUT/OUTPUT"
+        )
+    over = usage.cost_usd >= limit_usd * (1 - _ROUNDING)
+    return f"stopped at {dollars(usage.cost_usd)}, --max-cost {dollars(limit_usd)}" if over else ""
+
+
 async def stop_after(seconds: float | None, stop: Callable[[str], None]) -> None:
     """Calls `stop` with the reason after this many seconds; never for None."""
     if seconds is not None:

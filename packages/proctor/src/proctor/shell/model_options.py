@@ -199,7 +199,7 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     For a judge: `model` (several form a panel), `fallback` models for what the others leave unresolved, and the judge's
     own `options`. `dimensions` is a file (YAML) of dimensions to rate, `rated` the store with rated answers for
     few-shot examples, `media` the folder of frames or images that a judge sees, and `prompt` another template, by name
-    or file. Each answer is judged `repeats` times, and its score is the mean of these. At most `limit` answers are judged, and with `shard` only one part of the items. `on_change` is called with
+    or file. Each answer is judged `repeats` times, and its score is the mean of these. At most `limit` answers are judged, none more are sent once the judgements of this call have cost `max_cost` dollars, and with `shard` only one part of the items. `on_change` is called with
     the tally. Once `stop` is set, no more requests are sent."""
 
     judge: Annotated[
@@ -250,6 +250,9 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     media_as: MediaAs
     concurrency: Concurrency
     limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
+    max_cost: Annotated[
+        float | None, Option("Stop once the judgements have cost this.", low=0.0001, group=_LIMITS, metavar="DOLLARS")
+    ]
     repeats: Annotated[
         int, Option("Judgements of each answer; its score is their mean.", default=1, low=1, high=100, group=_LIMITS)
     ]
