@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import proctor
 from proctor.core import InputError, ProblemsError
 from proctor.runs import Store, studies_of
 from proctor.shell import is_study, read_study
-from tests.support.faulty_server import FaultyServer
+from tests.cli.test_score_cli import VERDICT
+from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.program import proctor as command
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
@@ -183,3 +185,41 @@ def test_a_server_that_is_gone_is_told_before_anything_is_compared(folder: Path)
     done = command("run", file)
     assert (done.returncode, done.stdout) == (1, "")
     assert "Traceback" not in done.stderr
+
+
+def test_what_failed_is_asked_again_and_judged_and_nothing_is_compared_before(folder: Path) -> None:
+    (folder / "mine").mkdir()
+    rows = "".join(f"q{number},What happens?,The cup is moved away.,p{number}\n" for number in range(3))
+    (folder / "mine" / "questions.csv").write_text(f"id,question,answer,patient\n{rows}")
+    with FaultyServer(VERDICT, script=[Fault.SERVER_ERROR]) as server:
+        (folder / "study.yaml").write_text(
+            f"""
+study: cups
+store: runs.db
+benchmarks: [{{path: mine}}]
+systems: [{{name: a, model: served, base_url: "{server.url}"}}, {{name: b, model: served, base_url: "{server.url}"}}]
+conditions: [text-only]
+judges: [{{judge: three-level, model: served, base_url: "{server.url}"}}]
+comparisons: [{{first: a/text-only, second: b/text-only}}]
+"""
+        )
+        failed = command("run", folder / "study.yaml", "--retries", "0", "--concurrency", "1")
+        assert failed.returncode == 3
+        assert "1 answer failed: run the same command again to ask them again." in failed.stderr
+        assert " minus " not in failed.stdout
+        asked = server.count
+        done = command("run", folder / "study.yaml", "--retries", "0")
+        assert server.count > asked
+        assert done.returncode == 0, done.stderr
+        assert "three-level" in done.stdout
+        assert "6 answers scored" in done.stdout
+        assert " minus " in done.stdout
+        judged = server.count
+        assert command("run", folder / "study.yaml").returncode == 0
+        assert server.count == judged, "a judgement was paid twice"
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("Next: proctor ")]
+    words = shlex.split(line.removeprefix("Next: proctor "))
+    assert command(*words[:-1], folder / words[-1]).returncode == 0
+    opened = Store(folder / "runs.db", create=False)
+    assert [opened.count_answers(run) for run in opened.runs("mine") if run.system in {"a", "b"}] == [(3, 0), (3, 0)]
+    opened.close()

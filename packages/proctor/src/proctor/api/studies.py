@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from proctor.shell import Arranged, PreparedRun, Scored, StoredRuns
 
 _OF_THE_CALL = {
-    "store", "max_cost", "max_time", "concurrency", "give_up_after", "cache", "cache_size", "on_change", "stop",
+    "store", "max_cost", "max_time", "concurrency", "give_up_after", "retries", "timeout_s", "cache", "cache_size",
+    "on_change", "stop",
 }  # fmt: skip
 """Options that may stand beside a study file: they change no answer."""
 
@@ -128,7 +129,7 @@ class ArrangedStudy:
             chosen = [row for row, name in enumerate(named) if asked.benchmark in {"", name}]
             for row in chosen:
                 options: dict[str, Any] = {"systems": (asked.first, asked.second), "gate": asked.gate}
-                options |= {"metrics": asked.metric, "seed": self.study.seed, "failed": self.study.failed or None}
+                options |= {"metrics": asked.metric or (), "seed": self.study.seed, "failed": self.study.failed or None}
                 result.comparisons.append(compare(result.store, self.benchmarks[row].name, **options))
 
 
@@ -187,7 +188,7 @@ async def run_study_async(file: str | Path, **options: Unpack[RunOptions]) -> St
     missing, so call it again to continue where it stopped.
 
     Beside the file only options that change no answer are taken: `store`, `max_cost`, `max_time`, `concurrency`,
-    `give_up_after`, `cache`, `cache_size`, `on_change`, `stop`. The file is recorded in the store under its hash, which the
+    `give_up_after`, `retries`, `timeout_s`, `cache`, `cache_size`, `on_change`, `stop`. The file is recorded in the store under its hash, which the
     report names. Raises `InputError` with all problems of the file before anything is asked. The command is
     `proctor run study.yaml`; in async code await `run_study_async`.
     """

@@ -89,7 +89,8 @@ class StudyJudge(FrozenModel):
 
 
 class StudyComparison(FrozenModel):
-    """A comparison of two runs (SYSTEM/CONDITION), by a metric (by default the headline's), with what shall hold of it."""
+    """A comparison of two runs (SYSTEM/CONDITION), by a metric (by default all; of a gate the headline's), with
+    what shall hold of it."""
 
     first: str
     second: str
