@@ -35,7 +35,9 @@ def copy_store(source: str, target: str) -> CopiedStore:
     """
     first = open_engine(source, create=False)
     try:
-        kinds = [tables for tables in (CONTROLS, STUDIES, ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)]
+        kinds = [
+            tables for tables in (CONTROLS, STUDIES, ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)
+        ]
         second = open_engine(target if "://" in target else private_store(Path(target)), create=True)
         try:
             return _copied(first, second, kinds, shown_url(source), shown_url(target))

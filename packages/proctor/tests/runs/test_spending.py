@@ -12,7 +12,7 @@ from proctor.core import Answer, ConfigurationError, Item, Status, Usage, View
 from proctor.runs import Limits, Store, Tally
 from proctor.runs.engine import Job, ask_all
 from tests.support.faulty_server import FaultyServer
-from tests.support.program import proctor
+from tests.support.program import proctor, proctor_process
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 from tests.support.toy_run import BlindView, toy
 from tests.support.virtual_time import run_in_virtual_time
@@ -145,3 +145,20 @@ def test_a_limit_that_can_not_be_kept_is_refused(tmp_path: Path, more: tuple[str
         assert server.requests == []
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "runs.db").exists()
+
+
+def test_workers_share_the_money(tmp_path: Path) -> None:
+    """Each of two has half of it: together they exceed it by at most what each had under way."""
+    folder, store = write_text_folder(tmp_path / "data", 40), tmp_path / "runs.db"
+    more = ("--price", "100000/0", "--concurrency", "1", "--workers", "2")
+    with FaultyServer(answer_tray, latency_s=0.05) as server:
+        limited = command(folder, store, server, *more, "--max-cost", "100")
+        stopped = proctor_process(*limited)
+        assert stopped.returncode == 130, stopped.stderr
+        assert "a worker stopped at $" in stopped.stderr
+    opened = Store(store, create=False)
+    (run,) = [one for one in opened.runs("simulated") if one.system == "local"]
+    costs = [one.usage.cost_usd or 0.0 for one in opened.answers(run).values()]
+    opened.close()
+    assert 50 <= sum(costs) <= 100 + 2 * max(costs)
+    assert len(costs) < 40

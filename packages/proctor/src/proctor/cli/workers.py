@@ -64,16 +64,21 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> StoredRuns:
                 _signal(workers, signal.SIGKILL)
         codes = [await one.wait() for one in workers]
         told = [log.read_text("utf-8", "replace").strip() for log in logs]
-    broken = [(code, text) for code, text in zip(codes, told, strict=True) if code not in _FINE]
     tally = _tally(prepared, before, begun)
+    _report_workers(codes, told, asked=bool(tally.done))
+    return prepared.stored_runs(_outcome(prepared, tally))
+
+
+def _report_workers(codes: Sequence[int], told: Sequence[str], *, asked: bool) -> None:
+    """Note which workers ended early, and why. Raises `ConfigurationError` if one says why nothing was `asked`."""
+    broken = [(code, text) for code, text in zip(codes, told, strict=True) if code not in _FINE]
     killed = [code for code, _ in broken if code < 0]
     said = [text.splitlines()[-1] for code, text in broken if code > 0 and text]
-    if said and not tally.done:
+    if said and not asked:
         raise ConfigurationError(said[0].removeprefix("proctor: "))
     print_note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
     print_note(*(f"a worker {line}" for text in told for line in text.splitlines() if line.startswith("stopped ")))
-    print_note(*([f"workers killed: {len(killed)} of {count}; the others went on"] if killed else []))
-    return prepared.stored_runs(_outcome(prepared, tally))
+    print_note(*([f"workers killed: {len(killed)} of {len(codes)}; the others went on"] if killed else []))
 
 
 async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> StoredRuns:
