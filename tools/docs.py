@@ -28,7 +28,7 @@ _HELP_WIDTH = 80
 
 def pages() -> list[Path]:
     """All pages of the documentation, the ones at the root first."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), SOURCE / "agents" / "llms.txt"]
 
 
 def rendered(text: str) -> str:
@@ -52,6 +52,23 @@ def _cli() -> str:
             yield from below(command, (*path, name))
 
     return "\n\n".join(below(typer.main.get_command(commands()), ()))
+
+
+def _commands() -> str:
+    """Each command with its summary, one a line."""
+    import typer
+
+    from proctor.cli.main import commands
+
+    def below(group: Any, path: tuple[str, ...]) -> Iterable[str]:
+        for name, command in getattr(group, "commands", {}).items():
+            if hasattr(command, "commands"):
+                yield from below(command, (*path, name))
+            elif not command.hidden:
+                summary = inspect.cleandoc(command.help or "").partition("\n")[0]
+                yield f"- `{' '.join(('proctor', *path, name))}`: {summary}"
+
+    return "\n".join(below(typer.main.get_command(commands()), ()))
 
 
 def _who() -> str:
@@ -502,6 +519,7 @@ ROOMS = {
     ),
     "api": ("what `import proctor` offers, and nothing else", "evaluation.py"),
     "testing": ("checks for packages that extend Proctor, doubles for their tests, the template of one", "checks.py"),
+    "agents": ("what coding agents get: the tools of an MCP server, a skill, `llms.txt`", "store_tools.py"),
     "cli": ("parse, call, print", "tree.py"),
 }
 """Of each room of the core what it holds, and the file to open first."""
@@ -548,6 +566,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "checks": _checks,
     "corrected": _corrected,
     "cli": _cli,
+    "commands": _commands,
     "who": _who,
     "conditions": _conditions,
     "core": _core,

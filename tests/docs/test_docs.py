@@ -169,7 +169,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             continue
         seen.add(page)
         targets = [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if "://" not in link]
-        waiting += [target for target in targets if target.suffix == ".md"]
+        waiting += [target for target in targets if target.suffix in {".md", ".txt"}]
     assert [str(page) for page in PAGES if page not in seen] == []
 
 

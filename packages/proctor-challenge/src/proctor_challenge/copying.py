@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, Table, func, insert, select
 
 from proctor.core import InputError
-from proctor.runs import StoredTables, open_engine, reading, shown_url, store_tables
+from proctor.runs import CONTROLS, STUDIES, StoredTables, open_engine, reading, shown_url, store_tables
 from proctor_challenge.challenge import TABLES
 from proctor_web import ACCOUNT_TABLES, REVIEW_TABLES, first_fault, private_store, trail_head
 
@@ -35,7 +35,9 @@ def copy_store(source: str, target: str) -> CopiedStore:
     """
     first = open_engine(source, create=False)
     try:
-        kinds = [tables for tables in (ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)]
+        kinds = [
+            tables for tables in (CONTROLS, STUDIES, ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)
+        ]
         second = open_engine(target if "://" in target else private_store(Path(target)), create=True)
         try:
             return _copied(first, second, kinds, shown_url(source), shown_url(target))
@@ -47,7 +49,8 @@ def copy_store(source: str, target: str) -> CopiedStore:
 
 def _copied(first: Engine, second: Engine, kinds: list[StoredTables], source: str, target: str) -> CopiedStore:
     known = set(sa.inspect(second).get_table_names())
-    own = list(_ordered([ACCOUNT_TABLES, REVIEW_TABLES, TABLES]))
+    trailed = [tables for tables in kinds if tables not in (CONTROLS, STUDIES)]
+    own = list(_ordered([CONTROLS, STUDIES, ACCOUNT_TABLES, REVIEW_TABLES, TABLES]))
     with reading(second) as there:
         used = [table.name for table in own if table.name in known and table.name != "meta" and _count(there, table)]
     if used:
@@ -56,15 +59,15 @@ def _copied(first: Engine, second: Engine, kinds: list[StoredTables], source: st
     for tables in kinds:
         tables.prepare(second)
     with reading(first) as here, second.begin() as there:
-        fault = first_fault(here) if kinds else None
+        fault = first_fault(here) if trailed else None
         if fault is not None:
             raise InputError(source, f"entry {fault} of the trail", found="another one than was recorded")
         rows = {table.name: _copy(here, there, table) for table in _ordered(kinds)}
         if rows != (arrived := {name: _count(there, table) for name, table in _named(kinds)}):
             lost = next(name for name in rows if rows[name] != arrived[name])
             raise InputError(target, lost, found=f"{arrived[lost]} rows", expected=f"{rows[lost]} as in {source}")
-        head = trail_head(there) if kinds else ""
-        if kinds and (first_fault(there) is not None or head != trail_head(here)):
+        head = trail_head(there) if trailed else ""
+        if trailed and (first_fault(there) is not None or head != trail_head(here)):
             raise InputError(target, "the trail", found="other entries", expected=f"those of {source}")
     return CopiedStore(rows, head)
 

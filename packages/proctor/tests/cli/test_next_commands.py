@@ -11,8 +11,7 @@ import pytest
 
 from proctor.cli.run import causes
 from proctor.core import store_word
-from proctor.runs import shown_url
-from proctor.runs.engine import Tally
+from proctor.runs import Tally, shown_url
 from tests.support.program import proctor
 
 

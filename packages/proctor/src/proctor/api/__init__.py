@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from proctor.api.explanations import explain
     from proctor.api.import_export import export, validate
     from proctor.api.planning import plan
+    from proctor.api.run_status import status
+    from proctor.api.studies import StudyResult, arrange_study, run_study, run_study_async
     from proctor.judges import judge
     from proctor.metrics import metric
     from proctor.shell import (
@@ -45,9 +47,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "confidence",
-    "corrected", "critical", "explain", "export", "fetch", "import_answers", "import_answers_async", "judge",
-    "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
-    "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "system", "validate", "verify",
+    "Evaluation", "StudyResult", "analyze", "arrange_study", "audit", "check", "choose_model",
+    "choose_model_async", "compare", "confidence", "corrected", "critical", "explain", "export", "fetch",
+    "import_answers", "import_answers_async", "judge", "judge_grid", "judge_grid_async", "leaderboard", "load",
+    "metric", "open_store", "perturb", "perturb_async", "plan", "rank", "report", "reproduce", "results", "run",
+    "run_async", "run_study", "run_study_async", "score", "score_async", "score_predictions", "status",
+    "system", "validate", "verify",
 ]  # fmt: skip

@@ -140,7 +140,7 @@ def compare(
     system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
 
     `systems` may name runs as "SYSTEM/CONDITION". A margin is recorded, and `told` is called with the record, before anything is
-    computed. Raises `InputError` if nothing can be compared. The command is `proctor compare`.
+    computed. With a `gate`, `data.gate` says whether it holds. Raises `InputError` if nothing can be compared. The command is `proctor compare`.
     """
     from proctor.results import CompareExtras
     from proctor.results import compare as compute
@@ -150,7 +150,7 @@ def compare(
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
     metrics = metric_names(given["metrics"])
-    asked = CompareExtras(given["margin"], given["equivalence"], given["interaction"], told)
+    asked = CompareExtras(given["margin"], given["equivalence"], given["interaction"], told, given["gate"])
     return ComparisonTable(
         compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics, asked=asked)
     )

@@ -18,6 +18,7 @@ import typer
 
 from proctor import __version__
 from proctor.cli import STOPPED, STOPPED_EXIT
+from proctor.cli.error_report import bug_json, error_json, wants_json
 from proctor.cli.tree import (
     Program,
     Version,
@@ -30,7 +31,7 @@ from proctor.cli.tree import (
     plugin_names,
     spread_settings,
 )
-from proctor.core import ProctorError, UsageError, clean, error_line, missing_commands, package_at_fault
+from proctor.core import ProctorError, clean, error_line, missing_commands, package_at_fault
 
 _SYSTEM_ERRORS = {
     errno.ENOSPC,
@@ -92,11 +93,12 @@ TREE = {
         "choose": "choose.choose",
         "import": "run.import_recorded",
         "score": "score.score",
+        "status": "status.status",
     },
     READ: {
         "results": "results.results",
         "show": "benchmarks.show_item",
-        "compare": "results.compare",
+        "compare": "compare.compare",
         "explain": "explain.explain",
         "plan": "planning.plan",
         "analyze": "results.analyze",
@@ -104,6 +106,7 @@ TREE = {
         "report": "report.report",
         "export": "report.export",
         "reproduce": "report.reproduce",
+        "mcp": "mcp.mcp",
     },
     JUDGE: {"audit": "score.audit", "judge perturb": "score.perturb", "judge index": "judge.index"},
     BUILD: {"new package": "packages.new", "items audit": "benchmarks.audit_items"},
@@ -122,10 +125,11 @@ other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
-        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "explain", "plan", "analyze", "report", "export",
+        "demo", "list", "fetch", "run", "status", "import", "score", "results", "show", "compare", "explain", "plan", "analyze", "report", "export",
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),
+    "A coding agent": ("mcp",),
     "An author of a system, judge, metric or benchmark": ("new package",),
     "A challenge participant": ("choose", "rank", "validate", "train answerer", "challenge try"),
     "A challenge organiser": (
@@ -253,16 +257,25 @@ def main() -> None:
 
 
 def _end(error: SystemExit | Exception) -> NoReturn:
-    """End the process with the code and the line of an error. Raises what is a bug of Proctor."""
+    """End the process with the code and the line of an error, or with one JSON object where `--format json` was given. Raises
+    what is a bug of Proctor."""
+    code = vars(error).get("exit_code", 1)
     if isinstance(error, BrokenPipeError):
         sys.stderr.close()
-        sys.exit(1)
-    if isinstance(error, ProctorError):
-        for line in getattr(error, "__notes__", ()):
-            sys.stderr.write(f"{clean(line)}\n")
+        sys.exit(code)
     message, code = _told(error)
+    as_json = not isinstance(error, SystemExit) and wants_json(sys.argv[1:])
     if not message:
-        raise error
+        if not as_json and not vars(error).get("exit_code"):
+            raise error
+        traceback.print_exception(error)
+        sys.stderr.write(f"{bug_json(error, code)}\n" if as_json else "")
+        sys.exit(code)
+    if as_json:
+        sys.stderr.write(f"{error_json(error, message, code, sys.argv[1:])}\n")
+        sys.exit(code)
+    for line in getattr(error, "__notes__", ()) if isinstance(error, ProctorError) else ():
+        sys.stderr.write(f"{clean(line)}\n")
     sys.stderr.write(f"proctor: {clean(message)}\n")  # names in files may be hostile
     sys.exit(code)
 
@@ -270,10 +283,11 @@ def _end(error: SystemExit | Exception) -> NoReturn:
 def _told(error: SystemExit | Exception) -> tuple[str, int]:
     """The line of an error, and the exit code; no line for one that is raised again."""
     if isinstance(error, ProctorError):
-        return str(error), 2 if isinstance(error, UsageError) else 1
+        return str(error), error.exit_code
+    code = vars(error).get("exit_code", 1)
     if isinstance(error, OSError):
-        return f"{_location(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", 1
-    return "" if isinstance(error, SystemExit) else _explained(error), 1
+        return f"{_location(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", code
+    return "" if isinstance(error, SystemExit) else _explained(error), code
 
 
 def was_interrupted(error: BaseException) -> bool:

@@ -218,6 +218,8 @@ def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
                 parts.append(cost_of(tally.usage))
             if tally.unreadable:
                 parts.append(f"{tally.unreadable} unreadable")
+            if tally.paused:
+                parts.append(f"paused: {', '.join(tally.paused)}")
             if tally.last_reason:
                 parts.append(f"last failure: {shorten(tally.last_reason, _REASON)}")
             line.update(tally.done, tally.total, ", ".join(parts))

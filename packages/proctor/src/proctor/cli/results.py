@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.cli.margins import draw_forest, print_interactions, show_critical, tell_margin, with_margin
+from proctor.cli.margins import show_critical
 from proctor.cli.other_results import show_confidence, show_corrected, show_pooled
 from proctor.cli.output import (
     Output,
@@ -26,23 +26,12 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, shell_word, store_word
-from proctor.shell import (
-    AnalyzeOptions,
-    BenchmarkName,
-    CompareOptions,
-    RankOptions,
-    ResultOptions,
-    Selection,
-    StoreUrl,
-    declared,
-    policy_of,
-)
+from proctor.core import Option, UsageError, count_of
+from proctor.shell import AnalyzeOptions, BenchmarkName, RankOptions, ResultOptions, Selection, StoreUrl, declared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.core import Table
     from proctor.reports import DrawnTable, ResultsTable
     from proctor.results import Board, Results, RunCost
     from proctor.runs import Store
@@ -171,7 +160,7 @@ def _show_scores(
     table: ResultsTable, options: ResultOptions, figure: Path | None, form: TablesFormat, output: OutputFormat
 ) -> None:
     found = table.data
-    _draw(table, figure, options["metrics"])
+    draw_table(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
         print_text(table.to_latex())
         return
@@ -200,7 +189,7 @@ def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
         raise UsageError("--format latex is for scores. Leave --critical, --flags, --hash and --protocol out.")
 
 
-def _draw(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:
+def draw_table(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:
     """Write the figure of a table, of the first named metric."""
     if figure is not None:
         first = next(iter(metrics), None) if isinstance(metrics, list | tuple) else None
@@ -274,92 +263,6 @@ def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFo
         print_line(f"SHA-256 of all: {found.sha256}")
 
 
-def compare(
-    benchmark: BenchmarkName,
-    options: CompareOptions,
-    store: StoreUrl = None,
-    figure: FigureFile = None,
-    form: Tables = TablesFormat.TABLE,
-) -> None:
-    """Compare two conditions or two systems.
-
-    Shows a contingency table and the paired difference.
-
-    With two or more --system and one --condition (or a single common one), compares the systems; else the conditions of
-    each system. With --against, compares each run with that one. --system SYSTEM/CONDITION names a run. With --by,
-    compares each part of the items separately; --interaction tests whether the parts differ, and draws a forest plot. With
-    --margin, says whether the first run is worse by more than the margin, which is printed with time and hash first.
-
-    Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
-    """
-    from proctor import api
-
-    opened = api.open_store(store, create=False)
-    benchmark = named_in(opened, benchmark)
-    with at_work("comparing runs"):
-        table = api.compare(opened, benchmark, told=tell_margin, **options)
-    if not draw_forest(table, figure):
-        _draw(table, figure, options["metrics"])
-    if form is TablesFormat.LATEX:
-        print_text(table.to_latex())
-        return
-    output = OutputFormat(form.value)
-    # after what may be refused: it takes long
-    from proctor.reports import (
-        comparison_blocks,
-        few_groups_line,
-        margin_notes,
-        outside_line,
-        policy_line,
-        scarce_line,
-        scarce_metrics,
-        unadjusted_line,
-        without_line,
-    )
-
-    found = table.data
-    if output is not OutputFormat.TABLE:
-        rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
-        rows = with_margin(found, rows)
-        show(output, rows if output is OutputFormat.JSON else table.rows)
-    elif options["by"]:
-        print_blocks(*_part_tables(found, found.by))
-        print_interactions(found)
-        print_note(*margin_notes(found.comparisons))
-        print_note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
-    else:
-        counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]
-        few = [] if options["metrics"] else scarce_metrics(counts, found.card.headline)
-        for comparison in found.comparisons:
-            if comparison.metric not in few:
-                print_blocks(*comparison_blocks(comparison, found.card.metric(comparison.metric)), "")
-        print_note(*([scarce_line(few)] if few else []))
-        line = few_groups_line(max(comparison.difference.groups for comparison in found.comparisons))
-        several = any(comparison.family for comparison in found.comparisons)
-        unadjusted = "Intervals are not adjusted for the number of comparisons." if several else ""
-        print_note(*filter(None, [line, without_line(found.without), unadjusted]))
-        if any(comparison.policy for comparison in found.comparisons):
-            print_note(policy_line(policy_of(options["failed"]), found.card))
-        print_note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
-
-
-def _part_tables(found: Any, by: Any) -> list[Table]:
-    """Of each pair, metric and scorer one table: a line for each part of the items."""
-    from proctor.reports import differences_table
-
-    tables: dict[tuple[str, ...], list[Any]] = {}
-    for comparison in found.comparisons:
-        tables.setdefault(
-            (comparison.metric, comparison.scorer, str(comparison.first), str(comparison.second)), []
-        ).append(comparison)
-    made = []
-    for (name, scorer, first, second), parts in tables.items():
-        metric = found.card.metric(name)
-        lead = {facet: lambda one, facet=facet: str(one.facets[facet]) for facet in by}
-        made.append(differences_table(f"{metric.label} ({scorer}): {first} minus {second}", metric, parts, lead))
-    return made
-
-
 def rank(
     benchmark: BenchmarkName,
     options: RankOptions,
@@ -400,7 +303,7 @@ def rank(
     with at_work("ranking systems"):
         table = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
     boards = table.boards
-    _draw(table, figure)
+    draw_table(table, figure)
     if output is RankFormat.LATEX:
         print_text(table.to_latex())
         return
@@ -438,7 +341,7 @@ def _rank_by(
         raise UsageError(f"--metric ranks by all questions. Leave --{others[0].replace('_', '-')} out.")
     with at_work("ranking systems"):
         table = api.leaderboard(store, benchmark, by[0], scorer=by[1], **{name: given[name] for name in names})
-    _draw(table, figure)
+    draw_table(table, figure)
     if output is RankFormat.LATEX:
         print_text(table.to_latex())
     elif output is RankFormat.TABLE:

@@ -42,17 +42,25 @@ def run(
 ) -> None:
     """Ask systems or models a benchmark's items.
 
-    Run the same command again to continue where it stopped; with --share, on several machines at once.
+    BENCHMARK may be a study file (study.yaml) with benchmarks, systems, conditions, repetitions, judges and comparisons:
+    what is missing of it is asked and judged.
+
+    Run the same command again to continue where it stopped; with --share, on several machines at once. --max-cost and
+    --max-time stop it as Ctrl-C does: answers under way are kept, and cost at most that much more.
 
     Example: proctor run rexsonovqa --data rexsonovqa --media videos --model openai:gpt-5.2
     --condition video --condition text-only --settings temperature=0 max_tokens=512
     """
     from proctor import shell
 
+    if shell.is_study(benchmark):
+        from proctor.cli.study import run_study
+
+        run_study(benchmark, options, systems or (), processes=workers > 1 or bool(on), dry_run=dry_run)
+        return
     where, _, address = on.partition(":")
     if on:
-        shell.check_location(where, address)
-        options["share"] = True
+        _share_with(where, address, options)
     arranged = shell.arrange(benchmark, systems, **options)
     if dry_run:
         print_note(*arranged.benchmark.reading)
@@ -81,6 +89,16 @@ def run(
     made = asyncio.run(asking())
     if made is not None:
         report_outcome(made)
+
+
+def _share_with(where: str, address: str, options: RunOptions) -> None:
+    """Check where workers are, and share the questions with them."""
+    from proctor import shell
+
+    shell.check_location(where, address)
+    if options["max_cost"] is not None or options["max_time"] is not None:
+        raise UsageError("--max-cost and --max-time stop processes of this machine. Leave them out, or --on.")
+    options["share"] = True
 
 
 def _waiting(prepared: PreparedRun) -> str:

@@ -63,6 +63,7 @@ class _Change:
     to: str | None
     reason: str | None
     scorer: str
+    items: tuple[str, ...]
     everything: bool
     yes: bool
 
@@ -75,22 +76,33 @@ class _Change:
 
 def change(
     action: Annotated[
-        str, Option("rename, delete, disqualify, or readmit.", metavar="ACTION", argument=True, names=_changes)
+        str,
+        Option(
+            "rename, delete, disqualify, readmit, pause, resume, or requeue.",
+            metavar="ACTION",
+            argument=True,
+            names=_changes,
+        ),
     ],
     benchmark: BenchmarkName,
     options: Selection,
     to: Annotated[str | None, Option("rename: the system's new name.", metavar="NAME")] = None,
-    reason: Annotated[str | None, Option("disqualify, readmit: why, recorded with the time.")] = None,
+    reason: Annotated[str | None, Option("disqualify, readmit, pause, requeue: why, recorded with the time.")] = None,
+    item: Annotated[list[str] | None, Option("requeue: this item; may be repeated.", metavar="ID")] = None,
     scorer: Annotated[str, Option("delete: all scores by this scorer; answers stay.")] = "",
     everything: Annotated[bool, Option("delete: the benchmark with its items and all runs.", "--all")] = False,
     store: StoreUrl = None,
     yes: Yes = False,
 ) -> None:
-    """Rename, delete or disqualify systems.
+    """Rename, delete, disqualify, pause runs.
 
     rename gives a system another name in all its runs. delete removes runs, scores, or a whole benchmark; judges'
     replies stay, so that judging the same answers again costs nothing. disqualify takes a system out of every ranking:
     answers and scores stay, and `results` still shows them; readmit lifts it, and both stay on record.
+
+    pause has every process at work on runs, also on other machines, ask nothing more of them within a second; answers under
+    way come in, and resume lets them go on. requeue has items asked again in all repetitions: at once in a shared run, else
+    by the same command; former status, time and reason stay on record, and `proctor status` counts them.
 
     Example: proctor store change disqualify focus --system team-a --reason "addresses the judge in 12 answers"
     """
@@ -101,7 +113,7 @@ def change(
     opened = api.open_store(store, create=False)
     systems, conditions = tuple(options["systems"]), tuple(options["conditions"])
     name = named_in(opened, benchmark)
-    _CHANGES[action](_Change(opened, name, systems, conditions, to, reason, scorer, everything, yes))
+    _CHANGES[action](_Change(opened, name, systems, conditions, to, reason, scorer, tuple(item or ()), everything, yes))
 
 
 def _delete(given: _Change) -> None:
@@ -158,11 +170,44 @@ def _readmit(given: _Change) -> None:
     _rule(given, undo=True)
 
 
+def _pause(given: _Change) -> None:
+    from proctor.runs import chosen_runs, pause_runs
+
+    runs = chosen_runs(given.store, given.benchmark, given.systems, given.conditions)
+    paused = pause_runs(given.store, runs, given.reason or "")
+    told = f"; {len(runs) - len(paused)} paused before" if len(paused) < len(runs) else ""
+    print_line(f"Paused: {count_of(len(paused), 'run')}{told}")
+
+
+def _resume(given: _Change) -> None:
+    from proctor.runs import chosen_runs, resume_runs
+
+    runs = chosen_runs(given.store, given.benchmark, given.systems, given.conditions)
+    print_line(f"Resumed: {count_of(len(resume_runs(given.store, runs)), 'run')}")
+
+
+def _requeue(given: _Change) -> None:
+    from proctor.runs import chosen_runs, requeue
+
+    if not given.items:
+        raise UsageError("--item is missing. Give the items to ask again: --item ID")
+    if given.reason is None:
+        raise UsageError("--reason is missing. Give why, for the record: --reason TEXT")
+    runs = chosen_runs(given.store, given.benchmark, given.systems, given.conditions)
+    names = ", ".join(f"{run.system} / {run.condition}" for run in runs[:5])
+    _confirm(f"Ask {', '.join(given.items[:5])} of {names} again, without the answers there?", yes=given.yes)
+    count = requeue(given.store, runs, given.items, given.reason)
+    print_line(f"To ask again: {count_of(count, 'answer')}")
+
+
 _CHANGES: dict[str, Callable[[_Change], None]] = {
     "rename": _rename,
     "delete": _delete,
     "disqualify": _disqualify,
     "readmit": _readmit,
+    "pause": _pause,
+    "resume": _resume,
+    "requeue": _requeue,
 }
 
 

@@ -26,17 +26,23 @@ _LOOK_S = 0.5
 _FINE = {0, 3, 130}  # done, some answers failed, stopped by hand
 
 
-def shared_command(words: Sequence[str]) -> list[str]:
-    """The command line of each worker of a run.
+def shared_command(words: Sequence[str], count: int = 1) -> list[str]:
+    """The command line of each of `count` workers of a run: each may spend an equal part of --max-cost.
 
     >>> shared_command(["run", "focus", "--workers", "4", "--store", "runs.db", "--workers=2"])
     ['run', 'focus', '--store', 'runs.db', '--share']
+    >>> shared_command(["run", "focus", "--max-cost", "5", "--share"], 4)
+    ['run', 'focus', '--max-cost', '1.25', '--share']
     """
-    kept, skip = [], False
+    kept, former = [], ""
     for word in words:
-        if not skip and word != "--workers" and not word.startswith("--workers="):
+        name, equals, value = word.partition("=")
+        if former == "--max-cost" or (name == "--max-cost" and equals):
+            part = f"{float(value if equals else word) / count:g}"
+            kept.append(f"--max-cost={part}" if equals else part)
+        elif former != "--workers" and name != "--workers":
             kept.append(word)
-        skip = word == "--workers"
+        former = word
     return kept if "--share" in kept else [*kept, "--share"]
 
 
@@ -47,7 +53,7 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> StoredRuns:
     with tempfile.TemporaryDirectory(prefix="proctor-") as folder, show_asking(prepared.plan.to_ask) as update:
         logs = [Path(folder) / f"{number}.log" for number in range(count)]
         with stopping() as stop:
-            workers = [await _started(log) for log in logs]
+            workers = [await _started(log, count) for log in logs]
             try:
                 while not await _ended(workers):
                     update(_tally(prepared, before, begun))
@@ -58,15 +64,21 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> StoredRuns:
                 _signal(workers, signal.SIGKILL)
         codes = [await one.wait() for one in workers]
         told = [log.read_text("utf-8", "replace").strip() for log in logs]
-    broken = [(code, text) for code, text in zip(codes, told, strict=True) if code not in _FINE]
     tally = _tally(prepared, before, begun)
+    _report_workers(codes, told, asked=bool(tally.done))
+    return prepared.stored_runs(_outcome(prepared, tally))
+
+
+def _report_workers(codes: Sequence[int], told: Sequence[str], *, asked: bool) -> None:
+    """Note which workers ended early, and why. Raises `ConfigurationError` if one says why nothing was `asked`."""
+    broken = [(code, text) for code, text in zip(codes, told, strict=True) if code not in _FINE]
     killed = [code for code, _ in broken if code < 0]
     said = [text.splitlines()[-1] for code, text in broken if code > 0 and text]
-    if said and not tally.done:
+    if said and not asked:
         raise ConfigurationError(said[0].removeprefix("proctor: "))
     print_note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
-    print_note(*([f"workers killed: {len(killed)} of {count}; the others went on"] if killed else []))
-    return prepared.stored_runs(_outcome(prepared, tally))
+    print_note(*(f"a worker {line}" for text in told for line in text.splitlines() if line.startswith("stopped ")))
+    print_note(*([f"workers killed: {len(killed)} of {len(codes)}; the others went on"] if killed else []))
 
 
 async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> StoredRuns:
@@ -107,9 +119,9 @@ def _outcome(prepared: PreparedRun, tally: Tally) -> Outcome:
     return Outcome(tally, failed, tally.remaining)
 
 
-async def _started(log: Path) -> asyncio.subprocess.Process:
+async def _started(log: Path, count: int) -> asyncio.subprocess.Process:
     with log.open("wb") as file:
-        command = [sys.executable, "-m", "proctor", *shared_command(sys.argv[1:])]
+        command = [sys.executable, "-m", "proctor", *shared_command(sys.argv[1:], count)]
         return await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,

@@ -31,6 +31,9 @@ class ProctorError(Exception):
     reply that it asks for ("form"), or for a setting or an unknown reason, most probably the same for every item
     ("request")."""
 
+    exit_code: int = 1
+    """What a command ends with that raised it."""
+
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
@@ -123,12 +126,16 @@ def need_extra(extra: str, what: str, module: str) -> None:
 
 
 class InputError(ProctorError):
-    """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected.
+    """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected; each stands
+    in a field of its own, "" where it is not known.
 
     >>> print(InputError("a.json", "item 3, field 'answer'", found="'E'", expected="one of A to D"))
     a.json: item 3, field 'answer': found 'E', expected one of A to D
     >>> print(InputError("level", found="95", expected="a share between 0 and 1"))
     level: found 95, expected a share between 0 and 1
+    >>> error = InputError("a.json", "item 3", found="'E'", expected="one of A to D")
+    >>> error.file, error.location, error.found, error.expected
+    ('a.json', 'item 3', "'E'", 'one of A to D')
     """
 
     def __init__(self, file: str | Path | None, location: str = "", *, found: str = "", expected: str = "") -> None:
@@ -136,6 +143,8 @@ class InputError(ProctorError):
             part for part in (f"found {found}" if found else "", f"expected {expected}" if expected else "") if part
         )
         super().__init__(": ".join(part for part in (str(file or ""), location, verdict) if part))
+        self.file = str(file or "") if location or verdict else ""  # else it is the whole message
+        self.location, self.found, self.expected = location, found, expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +187,11 @@ class UsageError(InputError):
     --phase: found 'tset', expected one of test, final
     """
 
+    exit_code = 2
+
     def __init__(self, mistake: str, expected: str = "", *, found: str = "none") -> None:
         super().__init__(mistake, found=found if expected else "", expected=expected)
+        self.file, self.location = "", mistake if expected else ""
 
 
 class ConfigurationError(ProctorError):

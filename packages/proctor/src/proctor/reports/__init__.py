@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         write_sections,
     )
     from proctor.reports.report_numbers import AuditSource, Question, Reference, Source, asked
+    from proctor.reports.run_status import status_line, status_table
     from proctor.reports.run_tables import (
         content_table,
         dimensions_table,
@@ -115,7 +116,8 @@ __all__ = [
     "noise_line", "outside_line", "p_words", "passages_table", "perturbation_notes", "perturbation_tables",
     "plans_of", "policy_line", "power_tables", "rank_ends", "record_line", "records_table", "reliance_tables",
     "removal_lines", "results_tables", "rows_table", "scarce_line", "scarce_metrics", "scarce_results", "score",
-    "scored_table", "show_block", "show_table", "significance_words", "spoken_language", "table_units",
-    "tie_lines", "unadjusted_line", "who_advances", "without_line", "write_audit_report", "write_forest",
-    "write_picture", "write_pictures", "write_public_report", "write_report", "write_sections",
+    "scored_table", "show_block", "show_table", "significance_words", "spoken_language", "status_line",
+    "status_table", "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line",
+    "write_audit_report", "write_forest", "write_picture", "write_pictures", "write_public_report",
+    "write_report", "write_sections",
 ]  # fmt: skip

@@ -237,6 +237,7 @@ def _facts(source: Source) -> list[tuple[str, str]]:
         ("Newest run", source.newest),
         ("Seeds", "; ".join(seeds)),
         ("Fingerprint", source.fingerprint),
+        *([("Study", "; ".join(source.studies))] if source.studies else []),
     ]
 
 

@@ -439,6 +439,11 @@ class Source:
         return created.replace("T", " ").replace("+00:00", " UTC")
 
     @cached_property
+    def studies(self) -> list[str]:
+        """The study files that runs were made by: name and hash."""
+        return [f"{one.name}, sha256 {one.sha256}" for one in runs.studies_of(self._store, self.benchmark)]
+
+    @cached_property
     def fingerprint(self) -> str:
         """The fingerprint of the benchmark's items."""
         return self._store.fingerprint(self.benchmark)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.gap_game import GapGame
     from proctor.results.gap_plan import RunBetween, SwapPlan, name_between, swap_plan
+    from proctor.results.gates import read_gate
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judge_consistency import JudgeConsistency
@@ -139,8 +140,8 @@ __all__ = [
     "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_items", "load_orders", "load_scores",
     "log_to_explain", "name_between", "newest_run", "no_ratings", "official_summaries", "people_ratings",
     "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
-    "read_pilot", "read_sample", "reading_once", "reliances", "repetition_noise", "results", "rule_rows",
-    "run_costs", "run_to_explain", "sampled_runs", "scored_answers", "scored_cases", "similarity_scores",
-    "status_counts", "summary_title", "swap_plan", "wins_of", "with_reliance", "write_rows", "write_sample",
-    "write_sums", "write_tables",
+    "read_gate", "read_pilot", "read_sample", "reading_once", "reliances", "repetition_noise", "results",
+    "rule_rows", "run_costs", "run_to_explain", "sampled_runs", "scored_answers", "scored_cases",
+    "similarity_scores", "status_counts", "summary_title", "swap_plan", "wins_of", "with_reliance",
+    "write_rows", "write_sample", "write_sums", "write_tables",
 ]  # fmt: skip

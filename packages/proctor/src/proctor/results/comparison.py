@@ -15,6 +15,7 @@ from proctor.results.arrays import ItemTable, load_items, load_labels
 from proctor.results.consistency import RepetitionNoise, repetition_noise
 from proctor.results.facets import facet_cells, named_facets
 from proctor.results.families import BLIND, Families, PairTest, both_readings
+from proctor.results.gates import GateResult, gate_result
 from proctor.results.interactions import FacetInteraction, interactions_of
 from proctor.results.margins import CompareExtras, MarginRecord, asked_margin, margin_of
 from proctor.results.results import Options, check_metrics, items_outside
@@ -157,7 +158,7 @@ def _margin_json(test: MarginTest) -> dict[str, Any]:
 class Comparisons:
     """Comparisons, and the card that declares their metrics. `outside` items are in no part, where they are split `by`
     facets: they have no value of one. The pairs in `without` have no metric by the same scorer. `margin` was recorded before
-    the comparisons were computed. `interactions` compare the parts, if asked for."""
+    the comparisons were computed. `interactions` compare the parts, and `gate` is what all say of a gate, if asked for."""
 
     card: BenchmarkCard
     comparisons: list[Comparison]
@@ -166,6 +167,7 @@ class Comparisons:
     without: tuple[tuple[Side, Side], ...] = ()
     margin: MarginRecord | None = None
     interactions: tuple[FacetInteraction, ...] = ()
+    gate: GateResult | None = None
 
 
 def compare(
@@ -186,10 +188,15 @@ def compare(
 
     Flags of a judge (`JUDGE_FLAGS`) are no scores of a system: they are compared only if `metrics` names them. `options`
     choose systems and conditions (none named: all), items, facets to split by, draws and seed; `asked` is what is asked beside.
+    A gate is of the benchmark's headline metric, unless `metrics` names others.
     Raises `InputError` where nothing is left to compare, for a margin that is no number above 0, for equivalence without a
     margin, and for an interaction without facets.
     """
     card = store.card(benchmark)
+    gate = asked.read_gate()
+    if gate is not None:
+        metrics = metrics or (card.headline,)
+        asked = replace(asked, margin=gate.margin or None)
     pairs = chosen_pairs(store, card, options, against)
     options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
     record = asked_margin(store, benchmark, pairs, options, metrics, asked)
@@ -207,6 +214,7 @@ def compare(
         () if options.by else tuple(without),
         record,
         _interactions(store, card, pairs, options, found) if asked.interaction else (),
+        None if gate is None else gate_result(gate, found),
     )
 
 

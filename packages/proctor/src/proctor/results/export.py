@@ -33,7 +33,20 @@ from proctor.core import (
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.results.arrays import ItemTable, Series, load_items, load_repetitions
 from proctor.results.judgements import judgements_of
-from proctor.runs import BASELINES, CODE, ORACLE, UNSUPPORTED, BenchmarkCard, Ruling, Run, Store, chosen_runs, schema
+from proctor.runs import (
+    BASELINES,
+    CODE,
+    ORACLE,
+    UNSUPPORTED,
+    BenchmarkCard,
+    Ruling,
+    Run,
+    Store,
+    chosen_runs,
+    record_study,
+    schema,
+    studies_of,
+)
 
 ExportFormat = Literal["jsonl", "csv", "parquet", "xlsx"]
 
@@ -287,6 +300,8 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
             rows = source.execute(select(table).where(where)).mappings()
             while some := rows.fetchmany(_CHUNK):
                 target.execute(insert(table), [change(dict(row)) for row in some])
+    for one in studies_of(store, benchmark):  # the hash alone: the file names systems
+        record_study(copy, benchmark, "study" if shown else one.name, one.sha256, "")
     return copy
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from proctor.core import InputError, Metric, json_line
+from proctor.core import InputError, Metric, UsageError, json_line
+from proctor.results.gates import Gate, read_gate
 from proctor.results.results import Options
 from proctor.runs import Run, Store
 from proctor.stats import Difference, Margin, MarginTest, Resampling, margin_test
@@ -93,12 +94,21 @@ def margin_of(
 @dataclass(frozen=True)
 class CompareExtras:
     """What a comparison is asked beside the differences: a margin in points (None: none), of equivalence or of non-inferiority,
-    and whether the parts of the items differ. `told` is called with the record of the margin before anything is computed."""
+    whether the parts of the items differ, and a gate ("not worse than 2"; "": none). `told` is called with the record of the
+    margin before anything is computed."""
 
     margin: float | None = None
     equivalence: bool = False
     interaction: bool = False
     told: Callable[[MarginRecord], None] | None = None
+    gate: str = ""
+
+    def read_gate(self) -> Gate | None:
+        """The gate. Raises `UsageError` for one that can't be read, and for a margin beside it."""
+        found = read_gate(self.gate)
+        if found is not None and (self.margin is not None or self.equivalence):
+            raise UsageError("--gate states its own margin. Leave --margin and --equivalence out.")
+        return found
 
 
 def asked_margin(

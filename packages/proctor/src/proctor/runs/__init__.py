@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         parted_numbers,
         whole_numbers,
     )
+    from proctor.runs.controls import CONTROLS, pause_runs, requeue, resume_runs
     from proctor.runs.database import (
         LOCK_WAIT,
         DamagedStoreError,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         store_files,
     )
     from proctor.runs.database import clock as database_clock
-    from proctor.runs.engine import Limits, Tally, ask, parsed_answer
+    from proctor.runs.engine import Limits, ask, parsed_answer
     from proctor.runs.housekeeping import (
         check_file,
         check_store,
@@ -66,33 +67,39 @@ if TYPE_CHECKING:
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
     from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range, repeats_of
     from proctor.runs.run_leases import RunLostError, RunTakenError
+    from proctor.runs.run_status import BUSY, RunStatus, run_statuses
     from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
     from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
     from proctor.runs.served import other_model, served_notes
+    from proctor.runs.spending import over_limit
     from proctor.runs.store import ORACLE, Run, Store
+    from proctor.runs.studies import STUDIES, StoredStudy, record_study, studies_of
     from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
+    from proctor.runs.tally import Tally
     from proctor.runs.unresolved import decide, write_open
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "BASELINES", "CODE", "LEASE_S", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "UNSUPPORTED", "AnswersOf",
-    "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally",
-    "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome",
-    "PaidJudgements", "Plan", "PlanOptions", "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction",
-    "Ruling", "Run", "RunEstimate", "RunLostError", "RunTakenError", "SecondJudgements", "Store",
-    "StoreAwayError", "StoredTables", "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask",
-    "away", "beating", "check_file", "check_given_name", "check_store", "chosen_items", "chosen_runs",
-    "count_scores", "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark",
-    "delete_runs", "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute",
-    "id_column", "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all",
-    "keyed_numbers", "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "one_at_a_time",
-    "open_engine", "open_orders", "other_model", "parsed_answer", "parted_numbers", "plan", "probe", "put_order",
-    "read_parcel", "reading", "recorded", "refuse_other_scale", "refuse_out_of_range", "reinstate",
-    "rename_system", "repeats_of", "revise_benchmark", "run_name", "run_settings", "score_answers", "score_changed",
-    "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta", "store_tables", "stored_runs",
-    "text_hash", "time_column", "whole_numbers", "why_unable", "write_open",
+    "BASELINES", "BUSY", "CODE", "CONTROLS", "LEASE_S", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "STUDIES",
+    "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent",
+    "ItemClaims", "JudgeLimits", "JudgeTally", "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements",
+    "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions", "Probe", "Remake",
+    "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate", "RunLostError",
+    "RunStatus", "RunTakenError", "SecondJudgements", "Store", "StoreAwayError", "StoredStudy", "StoredTables",
+    "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask", "away", "beating", "check_file",
+    "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores", "database_clock",
+    "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs", "delete_scores",
+    "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
+    "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers",
+    "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "one_at_a_time", "open_engine",
+    "open_orders", "other_model", "over_limit", "parsed_answer", "parted_numbers", "pause_runs", "plan",
+    "probe", "put_order", "read_parcel", "reading", "record_study", "recorded", "refuse_other_scale",
+    "refuse_out_of_range", "reinstate", "rename_system", "repeats_of", "requeue", "resume_runs",
+    "revise_benchmark", "run_name", "run_settings", "run_statuses", "score_answers", "score_changed",
+    "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta", "store_tables",
+    "stored_runs", "studies_of", "text_hash", "time_column", "whole_numbers", "why_unable", "write_open",
 ]  # fmt: skip

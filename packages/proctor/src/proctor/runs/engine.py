@@ -8,7 +8,6 @@ an error of its own) is its answer.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -24,16 +23,16 @@ from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost
+from proctor.runs.pauses import PausedRuns, feed
 from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
+from proctor.runs.spending import Spending, stop_after
 from proctor.runs.store import Run, Store
+from proctor.runs.tally import Tally
 
 if TYPE_CHECKING:
     from proctor.models import RejectionWatch
-
-_ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
-_MAX_CAUSES = 50
 
 SEEDS = "seeds"
 """The key of an answer's `extra` for the seeds that models were sent for its repetition."""
@@ -74,101 +73,17 @@ class Limits:
     """Limits of concurrency, time and failures.
 
     `budget_s` is the model's time for one item (None: no limit). The run stops after `give_up_after` failed answers in a
-    row, or that many errors of the system before any answer. Set `timed` to False where replies are not waited for: no
-    time is recorded then.
+    row, or that many errors of the system before any answer, and once its answers have cost `max_cost_usd` or `max_time_s`
+    seconds are over: it costs at most what was under way by then more. Set `timed` to False where replies are not waited
+    for: no time is recorded then.
     """
 
     concurrency: int = core.CONCURRENCY
     budget_s: float | None = None
     give_up_after: int = core.GIVE_UP_AFTER
     timed: bool = True
-
-
-@dataclass
-class Tally:
-    """Progress so far; counts only answers that are on disk."""
-
-    total: int = 0
-    by_status: dict[core.Status, int] = field(default_factory=lambda: dict.fromkeys(core.Status, 0))
-    unreadable: int = 0
-    unreadable_example: str = ""
-    cut_off: int = 0
-    """Replies that the model's token limit ended."""
-    thoughts_in_text: int = 0
-    """Replies with thoughts in their text."""
-    without_confidence: int = 0
-    """Answers whose confidence was asked for and is missing."""
-    confidence_example: str = ""
-    """An example of the reasons."""
-    corrected: int = 0
-    """Replies in which a later declared answer corrects an earlier one."""
-    without_schema: int = 0
-    """Orders that were requested as text, since the server rejected the schema."""
-    schema_rejection: str = ""
-    """An example of the reasons."""
-    error_example: str = ""
-    usage: core.Usage = field(default_factory=core.Usage)
-    started: float = field(default_factory=time.monotonic)
-    stopped: str = ""
-    failures_in_a_row: int = 0
-    pending: int = 0
-    """Items whose replies come later (batches)."""
-    last_reason: str = ""
-    rejected: int = 0
-    """Failed answers whose requests the server would reject again."""
-    rejected_example: str = ""
-    causes: dict[str, int] = field(default_factory=dict)
-    """How many answers failed or were errors of the system, by cause."""
-
-    @property
-    def done(self) -> int:
-        """Answers on disk, failed ones included."""
-        return sum(self.by_status.values())
-
-    @property
-    def remaining(self) -> int:
-        """Items without an answer."""
-        return self.total - self.done
-
-    @property
-    def rate(self) -> float:
-        """Answers per second since the start."""
-        return self.done / max(1e-9, time.monotonic() - self.started)
-
-    def add(self, answer: core.Answer) -> None:
-        self.by_status[answer.status] += 1
-        if answer.status is core.Status.ANSWERED and answer.parsed is None:
-            self.unreadable += 1
-            self.unreadable_example = self.unreadable_example or f"{answer.item_id}: {answer.problem}"
-        self.cut_off += answer.extra.get("cut_off") is True
-        self.thoughts_in_text += answer.extra.get("thoughts_in_text") is True
-        if (sure := answer.confidence) is not None and sure.missing and answer.status is core.Status.ANSWERED:
-            self.without_confidence += 1
-            self.confidence_example = self.confidence_example or f"{answer.item_id}: {sure.missing}"
-        self.corrected += answer.extra.get("corrected") is True
-        if why := answer.extra.get("schema_rejected"):
-            self.without_schema += 1
-            self.schema_rejection = self.schema_rejection or str(why)
-        if answer.status is core.Status.ERROR:
-            self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
-        self.usage += answer.usage
-        if answer.status in {core.Status.FAILED, core.Status.ERROR}:
-            cause = _cause(answer.reason)
-            cause = cause if cause in self.causes or len(self.causes) < _MAX_CAUSES else "other reasons"
-            self.causes[cause] = self.causes.get(cause, 0) + 1
-        failed = answer.status is core.Status.FAILED
-        self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
-        if failed and answer.extra.get(REJECTED):
-            self.rejected += 1
-            self.rejected_example = self.rejected_example or f"{answer.item_id}: {answer.reason}"
-        elif failed:
-            self.last_reason = answer.reason
-
-    @property
-    def only_errors(self) -> int:
-        """The number of answers if every one is an error of the system or failed, with at least one error; else 0."""
-        broken = self.by_status[core.Status.ERROR] + self.by_status[core.Status.FAILED]
-        return broken if broken == self.done and self.by_status[core.Status.ERROR] else 0
+    max_cost_usd: float | None = None
+    max_time_s: float | None = None
 
 
 async def ask_all(
@@ -186,7 +101,8 @@ async def ask_all(
     With `claims` other workers may work on the same jobs: each item goes to one worker, and what a worker leaves behind
     goes to another. The tally then counts this worker's items.
 
-    Once `stop` is set, answers in flight are awaited and no further item is asked. A `ConfigurationError` ends
+    Once `stop` is set, answers in flight are awaited and no further item is asked. Items of a run that is paused
+    (`runs.controls`) wait until it is resumed. A `ConfigurationError` ends
     everything and is raised; no item is recorded for it. Any other exception of a system is recorded as its error, so
     that one bad item can't end a night's run.
 
@@ -199,21 +115,25 @@ async def ask_all(
     jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
         with Journal(store, limits.concurrency, lease.kept) as journal:
-            worker = _Worker(store, journal, limits, tally, stop, on_change, lease)
+            held = PausedRuns(store, runs, tally, on_change)
+            await held.begin()
+            worker = _Worker(store, journal, limits, tally, stop, on_change, lease, held)
             async with asyncio.TaskGroup() as tasks:
-                heartbeat = tasks.create_task(worker.keep_lease())
+                timer = stop_after(limits.max_time_s, worker.stop_for)
+                beside = [tasks.create_task(one) for one in (worker.keep_lease(), held.watch(), timer)]
                 workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
                 try:
                     if claims is None:
-                        await _feed(await asyncio.to_thread(_unsettled, store, jobs), waiting, stop, tally)
+                        await feed(await asyncio.to_thread(_unsettled, store, jobs), waiting, stop, tally, held)
                     else:
-                        await share_out(jobs, waiting, stop, tally, claims)
+                        await share_out(jobs, waiting, stop, tally, claims, held)
                 except core.ProctorError as error:  # what is under way still comes in
                     worker.end(error)
                 for _ in workers:
                     await waiting.put(None)
                 await asyncio.wait(workers)
-                heartbeat.cancel()
+                for task in beside:
+                    task.cancel()
         if journal.fault is not None:
             raise journal.fault
         for run, repetition, items in worker.undecided() if lease.lost is None else ():
@@ -225,15 +145,6 @@ async def ask_all(
 
 
 _Waiting = asyncio.Queue[tuple[Job, core.Item, float] | None]
-
-
-async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally) -> None:
-    tally.total += sum(len(job.items) for job in jobs)
-    for job in jobs:
-        for item in job.items:
-            if stop.is_set():
-                return
-            await waiting.put((job, item, time.monotonic()))
 
 
 def _unsettled(store: Store, jobs: Sequence[Job]) -> list[Job]:
@@ -257,6 +168,7 @@ class _Worker:
     stop: asyncio.Event
     on_change: Callable[[Tally], None]
     lease: RunLease | ItemClaims
+    held: PausedRuns
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
     watches: dict[int, RejectionWatch] = field(default_factory=dict)
@@ -265,18 +177,33 @@ class _Worker:
     every item."""
     served: dict[int, set[str]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.spending = Spending(self.limits.max_cost_usd)
+
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
             job, item, queued_at = entry
-            if not self.stop.is_set() and await self._holds(job, item):
+            if not self.stop.is_set() and job.run.id in self.held.paused:
+                await self._set_aside(job, item)
+            elif not self.stop.is_set() and await self._holds(job, item):
                 await self._complete(job, item, queued_at)
             self.lease.done(job.run, item.id, job.repetition)
+            waiting.task_done()
+
+    async def _set_aside(self, job: Job, item: core.Item) -> None:
+        """Leaves an item of a paused run: to any worker of a shared one, else to this process, once it is resumed."""
+        back = partial(self.lease.give_back, job.run, item.id, job.repetition)
+        if await asyncio.to_thread(outlasting, back):
+            self.tally.total -= 1
+        else:
+            self.held.aside.append((job, item))
 
     async def _complete(self, job: Job, item: core.Item, queued_at: float) -> None:
         """Asks an item, and records and counts its answer."""
         answer = await self._asked(job, item, queued_at)
         if answer is None:
             return
+        self._spend(answer.usage)
         answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
         if not await self._is_one_model(job.run, answer):
             return
@@ -368,6 +295,21 @@ class _Worker:
         known.add(name)
         return True
 
+    def _spend(self, usage: core.Usage) -> None:
+        try:
+            why = self.spending.add(usage)
+        except core.ConfigurationError as error:
+            self.end(error)
+            return
+        if why:
+            self.stop_for(why)
+
+    def stop_for(self, why: str) -> None:
+        """Asks nothing more, for this reason, unless it has stopped already."""
+        if not self.stop.is_set():
+            self.tally.stopped = why
+            self.stop.set()
+
     def end(self, error: core.ProctorError) -> None:
         """Asks nothing more; the error is raised once all that is under way has come in."""
         self.fatal = self.fatal or error
@@ -402,14 +344,13 @@ class _Worker:
     def _count(self, answer: core.Answer) -> None:
         self.tally.add(answer)
         failures, errors = self.tally.failures_in_a_row, self.tally.only_errors
-        if max(failures, errors) >= self.limits.give_up_after and not self.stop.is_set():
+        if max(failures, errors) >= self.limits.give_up_after:
             kind = (
                 core.count_of(failures, "failure")
                 if failures > errors
                 else f"{core.count_of(errors, 'error')} of the system"
             )
-            self.tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
-            self.stop.set()
+            self.stop_for(f"gave up after {kind} in a row: {answer.reason}")
         self.on_change(self.tally)
 
 
@@ -497,13 +438,3 @@ def _ended(item: core.Item, status: core.Status, error: core.ProctorError | str)
     rejected: dict[str, JsonValue] = {REJECTED: error.rejected} if error.rejected else {}
     kept = {} if status is core.Status.REFUSED else rejected
     return core.Answer(item_id=item.id, status=status, reason=str(error), usage=error.usage or core.Usage(), extra=kept)
-
-
-def _cause(reason: str) -> str:
-    """A reason without ids and counts, so that equal failures count as one cause.
-
-    >>> _cause("openai:gpt-5.2: HTTP 500: request req_7f3a1 failed (after 3 tries)")
-    'openai:gpt-5.2: HTTP 500: request … failed'
-    """
-    plain = re.sub(r" \(after \d+ tries\)$", "", reason)
-    return _ID.sub("…", plain)

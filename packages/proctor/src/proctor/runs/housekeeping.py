@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
+from proctor.runs.controls import forget_runs
 from proctor.runs.database import READING_FAULTS
 from proctor.runs.run_identity import servers_of
 from proctor.runs.run_leases import claim
@@ -64,6 +65,7 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
             connection.execute(delete(table).where(table.c.run.in_(ids)))
         gone = connection.execute(delete(schema.answers).where(schema.answers.c.run.in_(ids)))
         connection.execute(delete(schema.orders).where(schema.orders.c.run.in_(ids)))
+        forget_runs(connection, store.shown, ids)
         connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(ids)))
     return gone.rowcount
 

@@ -29,7 +29,9 @@ from proctor.runs.run_leases import ITEMS, RESTING, refuse_owned
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
-    from proctor.runs.engine import Job, Tally
+    from proctor.runs.engine import Job
+    from proctor.runs.pauses import PausedRuns
+    from proctor.runs.tally import Tally
 
     Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
 
@@ -182,6 +184,15 @@ class ItemClaims(Lease):
         """An item that this worker took is not under way any more: it may be taken again."""
         self._queued.discard((run.id, item, repetition))
 
+    def give_back(self, run: Run, item: str, repetition: int = 0) -> bool:
+        """Ends the claim on an item, which any worker may take then. Returns True: this worker has it no longer."""
+        number, table = self._store.item_numbers(run.benchmark)[item], schema.claims
+        with self._lock, self._store.writing() as connection:
+            own = schema.repetition_of(table, run.id, repetition), table.c.item == number, ITEMS.of(self.worker)
+            connection.execute(delete(table).where(*own))
+            self._held.discard((run.id, item, repetition))
+        return True
+
     def _take(self, run: Run, items: Sequence[str], repetition: int) -> list[str]:
         ids, table, answers = self._store.item_numbers(run.benchmark), schema.claims, schema.answers
         names = {ids[item]: item for item in items}
@@ -260,11 +271,11 @@ _LOOK_S, _LOOK_MAX_S = 0.25, 4.0  # seconds between checks of other workers' ite
 
 
 async def share_out(
-    jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims
+    jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims, held: PausedRuns
 ) -> None:
     """Claims free parts of the jobs and queues their items, until every item has an answer. Items of other workers are
     checked again, since their claims may expire. The worker goes through the runs in turn, and begins at a position drawn
-    from its name, so that workers rarely want the same items. It looks for a free item of a later repetition only where
+    from its name, so that workers rarely want the same items. Paused runs are left alone (`held`). It looks for a free item of a later repetition only where
     no earlier one has any."""
     left = {_job_key(job): (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
     looks, turn, without, rest, seed = 0, 0, 0, _LOOK_S, int(claims.worker[:8], 16)
@@ -274,6 +285,9 @@ async def share_out(
             without, rest = 0, min(2 * rest, _LOOK_MAX_S, max(_LOOK_S, claims.lease_s / 8))
             continue
         job, parts = _in_turn(list(left.values()), seed + turn)[without]
+        if job.run.id in held.paused:
+            without += 1
+            continue
         draws = generator(seed, "look", str(looks))
         looks += 1
         known = await asyncio.to_thread(outlasting, partial(claims.look, job.run, job.repetition))

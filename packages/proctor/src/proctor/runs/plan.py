@@ -33,8 +33,9 @@ from proctor.core import (
     generator,
 )
 from proctor.media import CONDITIONS, ConditionContext, MediaLibrary, MediaProblem, count_at_rate, viewer
+from proctor.runs.controls import begin_session, end_session
 from proctor.runs.database import outlasting
-from proctor.runs.engine import Job, Limits, Tally, ask_all
+from proctor.runs.engine import Job, Limits, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
 from proctor.runs.run_identity import (
@@ -49,6 +50,7 @@ from proctor.runs.run_identity import (
 from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
 from proctor.systems import build_system
 
@@ -426,11 +428,19 @@ async def execute(
     on_change: Callable[[Tally], None] = lambda _: None,
     claims: ItemClaims | None = None,
 ) -> Outcome:
-    """Runs the jobs of a plan (see `ask_all`). Raises the first `ProctorError` instead of an exception group."""
+    """Runs the jobs of a plan (see `ask_all`), and records what this session wants and how it ends. Raises the first
+    `ProctorError` instead of an exception group."""
+    ended = "interrupted"
+    begin_session(store, plan.expected)
     try:
         tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change, claims=claims)
+        ended = tally.stopped or ("stopped" if tally.remaining else "done")
     except* ProctorError as errors:
+        ended = str(_first(errors))
         raise _first(errors) from None
+    finally:
+        with suppress(InputError):  # a store that can't be written has said so
+            end_session(store, plan.runs, ended)
     failed = outlasting(lambda: sum(store.count_answers(run)[1] for run in plan.runs))
     return Outcome(tally, failed, tally.remaining)
 

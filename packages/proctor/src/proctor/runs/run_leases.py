@@ -142,6 +142,12 @@ def at_work(row: RowMapping, now: float) -> bool:
     return state == "running" or (state == "unknown" and holds_at(row["owned_until"], now))
 
 
+def worker_named(row: RowMapping) -> str:
+    """The process that owns a run, for people."""
+    process = _read(row["owner"])[1]
+    return f"process {process.pid} on {process.host}"
+
+
 def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str = "") -> None:
     """Makes `owner` the owner of the runs ("": only within this transaction). Safe to repeat. Raises `RunTakenError` if
     another living owner or workers have one of them."""
@@ -178,9 +184,8 @@ def refuse_owned(
     now = clock(connection)  # after the lock: it may have been waited for
     for row in rows:
         if at_work(row, now) and row["owner"] != owner:
-            process = _read(row["owner"])[1]
-            mine = process == this_process()
-            who = "another one in this process" if mine else f"process {process.pid} on {process.host}"
+            mine = _read(row["owner"])[1] == this_process()
+            who = "another one in this process" if mine else worker_named(row)
             raise _taken(row, shown, f"{who} at work on it")
     silent = [row["id"] for row in rows if row["owner"] not in {"", owner}]
     if silent:
@@ -218,6 +223,11 @@ class RunLease(Lease):
         del run, item, repetition
         self.confirm()
         return self.lost is None
+
+    def give_back(self, run: Run, item: str, repetition: int = 0) -> bool:
+        """Whether an item is this owner's no longer: never, since the lease is on whole runs."""
+        del run, item, repetition
+        return False
 
     def done(self, run: Run, item: str, repetition: int = 0) -> None:
         """An item is not under way any more, which does not matter here: the lease is on whole runs."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         names_in,
         size_in_bytes,
         system_names,
+        time_span,
         validator_names,
     )
     from proctor.shell.options import (
@@ -95,7 +96,7 @@ if TYPE_CHECKING:
     from proctor.shell.pooling import PooledTable, pool
     from proctor.shell.reproduction import ReproductionTable, VerificationTable, reproduce, verify, write_shown
     from proctor.shell.result_options import metric_names, official_summary, options_of, policy_of
-    from proctor.shell.run_preparation import PreparedRun, arrange, baseline_notes
+    from proctor.shell.run_preparation import Arranged, PreparedRun, arrange, baseline_notes
     from proctor.shell.scorers import (
         PreparedScorer,
         Scored,
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
         sync_twin,
         wait_for,
     )
+    from proctor.shell.study_files import Study, is_study, read_study, refuse_beside, study_path
     from proctor.shell.systems import ModelAccess, SystemLike, checked
     from proctor.shell.workers import (
         RayWorkers,
@@ -134,26 +136,25 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems", "AnalyzeOptions",
-    "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions", "ChosenModel", "CompareOptions",
-    "Concurrency", "Draws", "ExplainOptions", "ExplainedSides", "ExportOptions", "GapRuns", "GridOptions",
-    "ImportOptions", "JudgeGrid",
-    "LatencyRule",
+    "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems",
+    "AnalyzeOptions", "Arranged", "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions",
+    "ChosenModel", "CompareOptions", "Concurrency", "Draws", "ExplainOptions", "ExplainedSides",
+    "ExportOptions", "GapRuns", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
     "LeaderboardOptions", "LoraOptions", "MaxSide", "MediaFolder", "ModelAccess", "ModelOptions", "OnChange",
     "Overlay", "PerturbOptions", "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun",
     "PreparedScorer", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions",
     "ReproductionTable", "ResultOptions", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
-    "ShownOptions", "SingleRun", "Stop", "StoreUrl", "Stored", "StoredRuns", "StudyPlanOptions", "SystemLike",
-    "Track", "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange", "arrange_choice",
-    "as_lists", "ask_option_auditors", "baseline_notes", "check", "check_location", "check_travels", "checked",
-    "choose_model", "choose_model_async", "condition_names", "declared", "excerpts_as", "existing_store",
-    "explained_sides",
-    "facets_of", "filled", "flag_guessable", "gap_runs", "import_single", "join_stores", "judge_grid",
-    "judge_grid_async",
-    "judge_prompts_of", "judge_report", "library_as", "listed", "load", "loaded_as", "media_at", "metric_names",
-    "metrics_report", "name_in", "names_in", "need_media", "official_summary", "open_store", "options_of",
-    "parts_of", "perturb", "perturb_async", "plan_single", "policy_of", "pool", "prepare_probes",
-    "prepare_scorers", "ratings_in", "recalled", "refuse_in_sample", "remember", "reproduce", "score",
-    "score_async", "score_by_code", "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin",
-    "system_names", "validator_names", "verify", "wait_for", "work_async", "worker_options", "write_shown",
+    "ShownOptions", "SingleRun", "Stop", "StoreUrl", "Stored", "StoredRuns", "Study", "StudyPlanOptions",
+    "SystemLike", "Track", "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange",
+    "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check", "check_location",
+    "check_travels", "checked", "choose_model", "choose_model_async", "condition_names", "declared",
+    "excerpts_as", "existing_store", "explained_sides", "facets_of", "filled", "flag_guessable", "gap_runs",
+    "import_single", "is_study", "join_stores", "judge_grid", "judge_grid_async", "judge_prompts_of",
+    "judge_report", "library_as", "listed", "load", "loaded_as", "media_at", "metric_names", "metrics_report",
+    "name_in", "names_in", "need_media", "official_summary", "open_store", "options_of", "parts_of", "perturb",
+    "perturb_async", "plan_single", "policy_of", "pool", "prepare_probes", "prepare_scorers", "ratings_in",
+    "read_study", "recalled", "refuse_beside", "refuse_in_sample", "remember", "reproduce", "score",
+    "score_async", "score_by_code", "score_predictions", "size_in_bytes", "slurm_job", "stored", "study_path",
+    "sync_twin", "system_names", "time_span", "validator_names", "verify", "wait_for", "work_async",
+    "worker_options", "write_shown",
 ]  # fmt: skip

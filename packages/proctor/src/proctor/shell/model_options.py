@@ -154,9 +154,11 @@ class RunOptions(AskOptions, total=False):
     temporary store. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
     With `share`, other processes may work on the same run, on any machine that reaches the store. Each item is asked
     `repeats` times, with another seed each time where the model takes one; the first repetition of all items comes first,
-    and a later call may ask for more. With `abstain` "allow" the prompt of models says in which form to abstain, with
-    "forbid" that abstaining is wrong; a benchmark may fix it. `confidence` is asked from 0 to 100 ("stated"), or taken from
-    the probabilities of the options' tokens where the server gives them ("tokens"). Both are part of what a run is."""
+    and a later call may ask for more. Once the answers of this call have cost `max_cost` dollars, or after `max_time`
+    (seconds, or "2h"), no more are sent, as by `stop`. With `abstain` "allow" the prompt of models says in which form to
+    abstain, with "forbid" that abstaining is wrong; a benchmark may fix it. `confidence` is asked from 0 to 100
+    ("stated"), or taken from the probabilities of the options' tokens where the server gives them ("tokens"). Both are
+    part of what a run is."""
 
     options: Annotated[
         _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
@@ -176,6 +178,12 @@ class RunOptions(AskOptions, total=False):
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     repeats: Annotated[
         int, Option("Answers to each item; may be raised later.", default=1, low=1, high=1000, group=_LIMITS)
+    ]
+    max_cost: Annotated[
+        float | None, Option("Stop once the answers have cost this.", low=0.0001, group=_LIMITS, metavar="DOLLARS")
+    ]
+    max_time: Annotated[
+        str | float | None, Option("Stop after this time, such as 45m or 2h.", shell=str, group=_LIMITS, metavar="TIME")
     ]
     abstain: Annotated[
         Literal["allow", "forbid"] | None,
@@ -201,7 +209,7 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     For a judge: `model` (several form a panel), `fallback` models for what the others leave unresolved, and the judge's
     own `options`. `dimensions` is a file (YAML) of dimensions to rate, `rated` the store with rated answers for
     few-shot examples, `media` the folder of frames or images that a judge sees, and `prompt` another template, by name
-    or file. Each answer is judged `repeats` times, and its score is the mean of these. At most `limit` answers are judged, and with `shard` only one part of the items. `on_change` is called with
+    or file. Each answer is judged `repeats` times, and its score is the mean of these. At most `limit` answers are judged, none more are sent once the judgements of this call have cost `max_cost` dollars, and with `shard` only one part of the items. `on_change` is called with
     the tally. Once `stop` is set, no more requests are sent."""
 
     judge: Annotated[
@@ -252,6 +260,9 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     media_as: MediaAs
     concurrency: Concurrency
     limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
+    max_cost: Annotated[
+        float | None, Option("Stop once the judgements have cost this.", low=0.0001, group=_LIMITS, metavar="DOLLARS")
+    ]
     repeats: Annotated[
         int, Option("Judgements of each answer; its score is their mean.", default=1, low=1, high=100, group=_LIMITS)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -106,6 +107,29 @@ def size_in_bytes(text: str | None) -> int | None:
     if found is None:
         raise UsageError(f"{text!r} is no size: write it like 20GB or 500MB.")
     return round(float(found[1]) * _UNITS[found[2]])
+
+
+_SPAN = re.compile(r"(?:(?P<h>\d{1,5})h)?(?:(?P<m>\d{1,6})m)?(?:(?P<s>\d{1,7}(?:\.\d{1,3})?)s?)?", re.ASCII)
+
+
+def time_span(text: str | float | None) -> float | None:
+    """The seconds of a span of time, such as "90", "45m", "2h" or "1h30m"; a number and None stay as they are. Raises
+    `UsageError` for any other text, and for nothing above 0.
+
+    >>> time_span("1h30m"), time_span("90"), time_span("2.5s"), time_span(7), time_span(None)
+    (5400.0, 90.0, 2.5, 7.0, None)
+    """
+    if text is None:
+        return None
+    if isinstance(text, str):
+        found = _SPAN.fullmatch(text.strip())
+        parts = {"h": 3600.0, "m": 60.0, "s": 1.0}
+        seconds = 0.0 if found is None else sum(float(found[one] or 0) * unit for one, unit in parts.items())
+    else:
+        seconds = float(text)
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--max-time {str(text)[:80]!r} can't be used: write it like 90 (seconds), 45m, 2h or 1h30m.")
+    return seconds
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:

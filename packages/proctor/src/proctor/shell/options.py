@@ -230,7 +230,8 @@ class ResultOptions(Selection, Counting, total=False):
 class CompareOptions(Selection, Counting, total=False):
     """What is compared: every run with the run `against`, on these `metrics`, split `by` facets. With a `margin` in points, the
     first run is tested to be not worse by it (`equivalence`: neither of the two better). `interaction` tests whether the parts
-    `by` facets differ."""
+    `by` facets differ. `gate` states what shall hold of each pair in the headline metric, or in these `metrics`: "not worse
+    than 2", "better" or "better than 1" (points)."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     against: Annotated[
@@ -240,6 +241,9 @@ class CompareOptions(Selection, Counting, total=False):
     margin: Annotated[float | None, Option("Accept this many points worse.", default=None, low=0, metavar="POINTS")]
     equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
     interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
+    gate: Annotated[
+        str, Option('Exit code by "not worse than 2", "better" or "better than 1".', default="", metavar="STATEMENT")
+    ]
 
 
 class ExplainOptions(TypedDict, total=False):

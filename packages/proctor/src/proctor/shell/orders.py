@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OF_THE_MACHINE = {
     "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
-    "stop", "share", "conditions", "prompt", "batch",
+    "stop", "share", "conditions", "prompt", "batch", "max_cost", "max_time",
 }  # fmt: skip
 """Options that are not sent to workers: a worker has its own, or the store knows them."""
 

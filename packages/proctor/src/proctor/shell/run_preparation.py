@@ -21,7 +21,7 @@ from proctor.core import (
 )
 from proctor.shell.benchmarks import library_as, loaded_as, need_media, remember
 from proctor.shell.model_options import RunOptions
-from proctor.shell.option_values import conditions_of
+from proctor.shell.option_values import conditions_of, time_span
 from proctor.shell.options import filled, listed
 from proctor.shell.stores import StoredRuns, existing_store, open_store
 from proctor.shell.systems import ModelAccess, SystemLike, build_systems
@@ -149,6 +149,8 @@ class PreparedRun:
             self.arranged.plan.budget_s,
             options["give_up_after"],
             timed=self.arranged.access.batch is None,
+            max_cost_usd=options["max_cost"],
+            max_time_s=time_span(options["max_time"]),
         )
         async with self.arranged.access.closing():
             claims = ItemClaims(self.store) if options["share"] else None
@@ -227,6 +229,7 @@ def arrange(
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)
     built = build_systems(loaded.read_by, listed(system), given, access, loaded.items, loaded.abstain)
+    _check_limits(given, access)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError(
@@ -246,6 +249,20 @@ def arrange(
     return Arranged(loaded, built, under, library, chosen, access, given, tuple(listed(system)))
 
 
+def _check_limits(given: RunOptions, access: ModelAccess) -> None:
+    """Raises `UsageError` for a limit that can't be kept: an unreadable time, and a cost where a model is known to have no
+    price. A model whose price turns out to be unknown stops the run at its first answer."""
+    time_span(given["max_time"])
+    if given["max_cost"] is None:
+        return
+    from proctor.models import is_compatible
+
+    specs = [client.spec for client in access.opened]
+    without = next((spec.name for spec in specs if spec.price is None and is_compatible(spec)), "")
+    if without:
+        raise UsageError(f"--max-cost needs the price of {without}. Give --price INPUT/OUTPUT.")
+
+
 def _batch(given: RunOptions, systems: Sequence[SystemLike]) -> BatchFolder:
     from proctor.models import BatchFolder
 
@@ -253,6 +270,8 @@ def _batch(given: RunOptions, systems: Sequence[SystemLike]) -> BatchFolder:
         raise UsageError("--batch asks models alone. Leave --system out, or --batch.")
     if given["share"]:
         raise UsageError("--batch works in one process. Leave --share out, or --batch.")
+    if given["max_cost"] is not None or given["max_time"] is not None:
+        raise UsageError("--batch sends all requests at once. Leave --max-cost and --max-time out, or --batch.")
     return BatchFolder(Path(str(given["batch"])))
 
 

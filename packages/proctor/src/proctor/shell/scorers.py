@@ -81,11 +81,19 @@ class PreparedScorer:
         """Score the answers without a score, and close the connections to models. Raises as `declare_scorer` does,
         before a model is asked."""
         from proctor.metrics.text import MissingExtraError
-        from proctor.runs import JudgeLimits, declare_scorer, judge_all
+        from proctor.runs import JudgeLimits, declare_scorer, judge_all, over_limit
 
         given, store = self.options, self.where.store
         there = {self.scorer.name: sum(store.count_scored(run, self.scorer.name) for run in self.runs)}
         limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
+        stop, over = stop or asyncio.Event(), list[str]()
+
+        def changed(tally: JudgeTally) -> None:
+            if not over and (why := over_limit(self.paid.usage, given["max_cost"])):
+                over.append(why)
+                stop.set()
+            on_change(tally)
+
         try:
             declare_scorer(store, self.where.benchmark, self.scorer, self.scheme, repeats=given["repeats"])
             tally = await judge_all(
@@ -95,7 +103,7 @@ class PreparedScorer:
                 limits,
                 all_items=given["all_items"],
                 stop=stop,
-                on_change=on_change,
+                on_change=changed,
                 repeats=given["repeats"],
             )
         except MissingExtraError as error:
@@ -107,7 +115,7 @@ class PreparedScorer:
                 await model.aclose()
         unscored = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
         left = (unscored,) if tally.left else ()
-        notes = (*self.notes, *self._repeat_notes(), *left)
+        notes = (*self.notes, *self._repeat_notes(), *over, *left)
         return Scored({self.scorer.name: tally.scored}, tally, self.paid, notes, there)
 
     def _repeat_notes(self) -> list[str]:
