@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from proctor.core import Answer, Item, Judgement, Metric, Score, Status
 from proctor.judges import JUDGE_VOTE
@@ -309,17 +309,20 @@ def item_history(
     """The history of an item. Raises `InputError`, with the nearest id, for an unknown item, system or condition."""
     items = known_items(store, benchmark, [item_id])
     runs = chosen_runs(store, benchmark, systems, conditions)
-    return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
+    return ItemHistory(items[item_id], tuple(given_answer(store, run, item_id) for run in runs))
 
 
-def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
+def given_answer(
+    store: Store, run: Run, item_id: str, repetition: int = 0, keys: Sequence[tuple[str, str]] | None = None
+) -> GivenAnswer:
+    """One run's answer to an item, with its scores and the judgements behind them. `keys` are the metrics and scorers that
+    may have scored it; by default those of the run are looked up. Raises `KeyError` for an unknown item."""
     answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
     with store.reading() as connection:
-        own = select(answers).where(schema.repetition_of(answers, run.id), answers.c.item == number)
+        own = select(answers).where(schema.repetition_of(answers, run.id, repetition), answers.c.item == number)
         row = connection.execute(own).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
-    rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
-    found = tuple(Score(**row._asdict()) for row in rows)
+        found = _scores(connection, run, item_id, number, repetition, keys)
     judgements = store.judgements(score.judgement_key for score in found if score.judgement_key)
     while former := {str(judgement.reply.get("replaces") or "") for judgement in judgements.values()} - {
         "",
@@ -330,3 +333,22 @@ def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
             break
         judgements |= more
     return GivenAnswer(run, answer, found, tuple(judgements[key] for key in sorted(judgements)))
+
+
+def _scores(
+    connection: Connection, run: Run, item_id: str, number: int, repetition: int, keys: Sequence[tuple[str, str]] | None
+) -> tuple[Score, ...]:
+    """The scores of one answer, by scorer and metric: a look-up by the whole key for each, however many answers there
+    are."""
+    table = schema.scores
+    if keys is None:
+        query = select(table.c.metric, table.c.scorer).where(table.c.run == run.id).distinct()
+        keys = [(row.metric, row.scorer) for row in connection.execute(query)]
+    names = ("metric", "value", "scorer", "label", "judgement_key")
+    found = []
+    for metric, scorer in sorted(keys, key=lambda key: (key[1], key[0])):
+        own = schema.repetition_of(table, run.id, repetition), table.c.metric == metric, table.c.scorer == scorer
+        row = connection.execute(select(*(table.c[name] for name in names)).where(*own, table.c.item == number)).first()
+        if row is not None:
+            found.append(Score(item_id=item_id, repetition=repetition, **row._asdict()))
+    return tuple(found)
