@@ -7,10 +7,11 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from proctor_web.app import create_app
 from proctor_web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
@@ -25,10 +26,27 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
     """Serves the site until the process is stopped; running requests are completed. Connections are limited in number
     and time (`ConnectionLimits`); what is refused is logged once a minute."""
     prepare_pages(site)
+    app = create_app(site)
+    takes_files = lambda path: upload_limit(site, path) is not None  # noqa: E731
+    threading.Thread(target=lambda: [import_module(name) for name in site.slow_modules], daemon=True).start()
+    try:
+        serve_app(app, app.state.tally, listening, sockets, takes_files)
+    finally:
+        site.engine.dispose()
+
+
+def serve_app(
+    app: ASGIApp,
+    tally: Counter[str],
+    listening: Listening,
+    sockets: Sequence[socket.socket],
+    takes_files: Callable[[str], bool] = lambda _: False,
+) -> None:
+    """Serves an application until the process is stopped. `tally` counts what was refused; `takes_files` says which paths
+    may be sent files."""
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_S)
-    limits, app = ConnectionLimits.of_process(), create_app(site)
-    tally: Counter[str] = app.state.tally
+    limits = ConnectionLimits.of_process()
     proxies = proxy_networks(listening.proxy)
     config = uvicorn.Config(
         behind(proxies, app, limits.per_address, tally),
@@ -46,9 +64,4 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
     config.load()
     logging.getLogger("uvicorn.error").addFilter(NoiseFilter(tally))
     guard = Guard(limits, tally, proxy_addresses(proxies))
-    takes_files = lambda path: upload_limit(site, path) is not None  # noqa: E731
-    threading.Thread(target=lambda: [import_module(name) for name in site.slow_modules], daemon=True).start()
-    try:
-        GuardedServer(config, guard, takes_files).run(sockets=list(sockets))
-    finally:
-        site.engine.dispose()
+    GuardedServer(config, guard, takes_files).run(sockets=list(sockets))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         newest_run,
         status_counts,
     )
-    from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts
+    from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
     from proctor.results.answer_index import (
         CELLS,
         RESULTS,
@@ -137,8 +137,9 @@ __all__ = [
     "item_history", "items_at", "items_outside", "items_to_audit", "judge_agreement", "judgements_behind",
     "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_excerpts",
     "load_index", "load_items", "load_orders", "load_scores", "newest_run", "no_ratings", "official_summaries",
-    "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases",
-    "rating_summary", "read_pilot", "read_sample", "reading_once", "repetition_noise", "results", "rule_rows",
-    "run_costs", "run_progress", "sampled_runs", "scored_answers", "scored_cases", "similarity_scores",
-    "status_counts", "summary_title", "wins_of", "write_rows", "write_sample", "write_sums", "write_tables",
+    "parsed_values", "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs",
+    "rated_cases", "rating_summary", "read_pilot", "read_sample", "reading_once", "repetition_noise", "results",
+    "rule_rows", "run_costs", "run_progress", "sampled_runs", "scored_answers", "scored_cases",
+    "similarity_scores", "status_counts", "summary_title", "wins_of", "write_rows", "write_sample", "write_sums",
+    "write_tables",
 ]  # fmt: skip

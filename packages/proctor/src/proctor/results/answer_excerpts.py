@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import func, select
 
 from proctor.core import Item
 from proctor.results.answer_index import STATES, AnswerIndex, AnswerState, RunColumn
@@ -47,21 +48,19 @@ def load_excerpts(store: Store, index: AnswerIndex, rows: Sequence[int]) -> list
     """The answers at these rows of an index, in their order; one that is not there has no text."""
     located = {row: index.located(row) for row in rows}
     items = items_at(store, index, {place for place, _ in located.values()})
-    keys = {
-        (column.run.id, int(index.items.number[place]), column.repetition): row
-        for row, (place, number) in located.items()
-        for column in [index.columns[number]]
-    }
+    by_column: dict[int, dict[int, int]] = {}
+    for row, (place, number) in located.items():
+        by_column.setdefault(number, {})[int(index.items.number[place])] = row
     table = schema.answers
-    columns = [table.c[name] for name in ("run", "item", "repetition", "parsed", "reason", "problem", "model_s")]
-    known = {}
+    columns = [table.c[name] for name in ("item", "parsed", "reason", "problem", "model_s")]
+    query, known = select(*columns, func.substr(table.c.text, 1, _TEXT)), dict[int, list[Any]]()
     with store.reading() as connection:
-        for part in in_parts(sorted(keys), 200):
-            query = select(*columns, func.substr(table.c.text, 1, _TEXT)).where(
-                tuple_(table.c.run, table.c.item, table.c.repetition).in_(part)
-            )
-            for run, item, repetition, *rest in driver_rows(connection, query):
-                known[keys[run, item, repetition]] = rest
+        for number, by_item in by_column.items():
+            column = index.columns[number]
+            own = schema.repetition_of(table, column.run.id, column.repetition)
+            for part in in_parts(sorted(by_item)):
+                for item, *rest in driver_rows(connection, query.where(own, table.c.item.in_(part))):
+                    known[by_item[item]] = rest
     found = []
     for row, (place, number) in located.items():
         column = index.columns[number]
@@ -81,3 +80,18 @@ def load_excerpts(store: Store, index: AnswerIndex, rows: Sequence[int]) -> list
             )
         )
     return found
+
+
+def parsed_values(store: Store, index: AnswerIndex, place: int) -> dict[int, JsonValue]:
+    """What every run's answer to the item at a place was read as, by column; None where it can't be read."""
+    table = schema.answers
+    runs = sorted({column.run.id for column in index.columns})
+    own = table.c.run.in_(runs), table.c.item == int(index.items.number[place])
+    with store.reading() as connection:
+        rows = driver_rows(connection, select(table.c.run, table.c.repetition, table.c.parsed).where(*own))
+    known = {(run, repetition): json.loads(parsed) for run, repetition, parsed in rows}
+    return {
+        number: known[column.run.id, column.repetition]
+        for number, column in enumerate(index.columns)
+        if (column.run.id, column.repetition) in known
+    }

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
     from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range, repeats_of
     from proctor.runs.run_leases import RunLostError, RunTakenError, runs_at_work
-    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
+    from proctor.runs.schema import MODEL, SHOWN, BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
@@ -78,9 +78,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "BASELINES", "CODE", "LEASE_S", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "UNSUPPORTED", "AnswersOf",
-    "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally",
-    "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome",
+    "BASELINES", "CODE", "LEASE_S", "LOCK_WAIT", "MODEL", "ORACLE", "PICTURE_TOKENS", "SHOWN", "UNSUPPORTED",
+    "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits",
+    "JudgeTally", "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome",
     "PaidJudgements", "Plan", "PlanOptions", "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction",
     "Ruling", "Run", "RunEstimate", "RunLostError", "RunTakenError", "SecondJudgements", "Store",
     "StoreAwayError", "StoredTables", "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask",

@@ -1,0 +1,78 @@
+"""Items: how many systems have each right, the hardest first; and one item with all answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from proctor.core import count_of, percent, plain_name
+from proctor.results import RESULTS, AnswerFilter, items_at
+from proctor_web.view.answers import PAGE_ROWS, filters
+from proctor_web.view.query import ITEM_SORTS, path_of
+from proctor_web.view.site import Asked, Page
+from proctor_web.view.words import excerpt, key_of, without_beginning
+
+
+def items(asked: Asked) -> Page:
+    """The items, those that fewest runs have right first: there wrong keys hide. Systems and conditions of the address say
+    which runs count, everything else which items are listed."""
+    index, query, store = asked.state.index, asked.query, asked.view.store
+    of_runs = AnswerFilter(systems=query.wanted.systems, conditions=query.wanted.conditions)
+    kept = index.mask(store, of_runs)
+    listed = index.mask(store, replace(query.wanted, results=())).any(axis=1)
+    if query.wanted.results:
+        listed &= index.mask(store, query.wanted).any(axis=1)
+    right = _count(index.columns, kept, "right")
+    wrong = _count(index.columns, kept, "wrong") + _count(index.columns, kept, "partial")
+    missing = _count(index.columns, kept, "missing")
+    decided = right + wrong
+    share = np.divide(right, decided, out=np.full(len(right), np.nan), where=decided > 0)
+    places = np.flatnonzero(listed)
+    sort = query.sort if query.sort in ITEM_SORTS else "hardest"
+    keys = {"hardest": share, "easiest": -share, "split": np.abs(share - 0.5)}[sort][places]
+    places = places[np.argsort(np.where(np.isnan(keys), np.inf, keys), kind="stable")]
+    start = int(query.after) if query.after.isdigit() else 0
+    here = places[start : start + PAGE_ROWS].tolist()
+    known = items_at(store, index, here)
+    questions = without_beginning([known[place].question for place in here])
+    rows: list[dict[str, Any]] = [
+        {
+            "item": known[place].id,
+            "group": known[place].group,
+            "question": excerpt(question),
+            "reference": excerpt(key_of(known[place]), 60),
+            "right": int(right[place]),
+            "wrong": int(wrong[place]),
+            "missing": int(missing[place]),
+            "share": percent(None if np.isnan(share[place]) else float(share[place])),
+            "marks": [
+                (name, int(count[place])) for name, count in (("right", right), ("wrong", wrong), ("missing", missing))
+            ],
+            "href": path_of("b", asked.state.name, "items", known[place].id),
+            "flags": [plain_name(name) for name, values in index.items.flags.items() if values[place] == "yes"],
+        }
+        for place, question in zip(here, questions, strict=True)
+    ]
+    path = path_of("b", asked.state.name, "items")
+    more = path + query.but(after=str(start + PAGE_ROWS)).text() if start + PAGE_ROWS < len(places) else ""
+    none_right = int(np.count_nonzero((right[places] == 0) & (decided[places] > 0)))
+    context = {
+        "rows": rows,
+        "more": more,
+        "filters": [one for one in filters(asked) if one.name != "result"],
+        "sort": sort,
+        "sorts": ITEM_SORTS,
+        "count": f"{count_of(len(places), 'item')}; {count_of(none_right, 'item')} that no run has right",
+    }
+    plain = [{name: one for name, one in row.items() if name not in {"marks", "href"}} for row in rows]
+    return Page("items", context, {"items": len(places), "rows": plain}, plain, "items")
+
+
+def _count(columns: Any, kept: Any, result: str) -> Any:
+    """For each item, how many of the kept answers ended so."""
+    total = np.zeros(len(kept), dtype=np.int64)
+    for number, column in enumerate(columns):
+        total += column.where(RESULTS[result]) & kept[:, number]
+    return total
