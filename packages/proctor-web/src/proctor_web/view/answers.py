@@ -440,7 +440,9 @@ def given(asked: Asked, item: Item, place: int, number: int) -> Given:
 def _facts(answer: Answer | None) -> list[tuple[str, str]]:
     if answer is None:
         return []
-    found = [("Read as", said(answer.parsed) if answer.parsed is not None else "can't be read")]
+    whole = isinstance(answer.parsed, str) and answer.parsed.split() == answer.text.split()
+    read = "the whole reply" if whole else said(answer.parsed) if answer.parsed is not None else "can't be read"
+    found = [("Read as", read)]
     if answer.timing is not None:
         times = [f"{seconds_or_dash(answer.timing.model_s)} s"]
         times += [f"media {seconds(answer.timing.media_s)} s"] if answer.timing.media_s else []
@@ -518,7 +520,8 @@ def facets_of(asked: Asked, place: int) -> list[tuple[str, str, str]]:
         codes, values = index.items.coded_facet(name)
         for one in values[int(codes[place])]:
             query = asked.query.narrowed(facets=((name, one),), item="")
-            found.append((plain_name(name), one, path_of("b", asked.state.name, "answers") + query.text()))
+            shown = one if one not in {"yes", "no"} else f"{plain_name(name)}: {one}"
+            found.append((plain_name(name), shown, path_of("b", asked.state.name, "answers") + query.text()))
     return found
 
 

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import proctor
 from proctor.core import InputError, ProctorError, clean, count_of, one_of, percent, plain_name, safe_cell, thousands
+from proctor.reports import condition_mark, condition_numbers
 from proctor_web.protection import SecurityHeaders
 from proctor_web.view.answers import addressed_answer, answers
 from proctor_web.view.compare import compare
@@ -160,6 +162,7 @@ def _render(view: View, benchmark: str, page: Page, part: str, pairs: Sequence[t
     names = [*view.watch.states]
     state = view.watch.states.get(benchmark)
     data = [(name, value) for name, value in pairs if name not in {"format", "part"}]
+    marks = condition_numbers(state.index.conditions) if state else {}
     known = {
         "store": view.name,
         "shown": view.store.shown,
@@ -173,6 +176,7 @@ def _render(view: View, benchmark: str, page: Page, part: str, pairs: Sequence[t
         "version": proctor.__version__,
         "pairs": data,
         "data_query": _encoded(data),
+        "marks": {name: Markup(condition_mark(one)) for name, one in marks.items()},  # noqa: S704 - numbers alone
     }
     return template.render({**known, **page.context})
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from proctor.core import DASH, count_of, difference, interval, p_value, plain_name
-from proctor.results import CELLS, AnswerIndex, Comparison, Options, compare_runs, load_excerpts, reading_once
+from proctor.results import (
+    CELLS,
+    AnswerIndex,
+    Comparison,
+    Options,
+    RunColumn,
+    compare_runs,
+    load_excerpts,
+    reading_once,
+)
+from proctor.runs import BASELINES
 from proctor_web.view.answers import PAGE_ROWS, answer_path, row_key, row_of
 from proctor_web.view.query import column_name, column_of, path_of
 from proctor_web.view.site import Asked, Page, View
@@ -137,13 +148,21 @@ def _chosen(index: AnswerIndex, a: str, b: str) -> tuple[int, int] | None:
     """The columns to compare: the named ones, else the first two under one condition; None without two."""
     if len(index.columns) < 2:
         return None
-    first = column_of(index, a) if a else 0
+    usual = [number for number, one in enumerate(index.columns) if one.run.condition == index.conditions[0]]
+    usual.sort(key=lambda number: index.columns[number].run.system in BASELINES)
+    first = column_of(index, a) if a else usual[0]
     if b:
         return first, column_of(index, b)
     own = index.columns[first]
     others = [number for number in range(len(index.columns)) if number != first]
-    others.sort(key=lambda number: index.columns[number].run.condition != own.run.condition)
+    others.sort(key=lambda number: _farness(index.columns[number], own))
     return first, others[0]
+
+
+def _farness(one: RunColumn, own: RunColumn) -> tuple[bool, bool, bool]:
+    """How unlike another run is as a partner of a comparison: another condition, the same system, a baseline."""
+    run = one.run
+    return run.condition != own.run.condition, run.system == own.run.system, run.system in BASELINES
 
 
 @reading_once()
@@ -167,6 +186,8 @@ def compute_pair(view: View, index: AnswerIndex, a: int, b: int) -> Pair:
                 ends = interval(one.declared, one.difference.ci_low, one.difference.ci_high)
                 shown = difference(one.declared, one.drawn)
                 parts.append(Part(plain_name(facet), one.facets[facet], shown, ends, one.difference.n, one.drawn))
+    several = Counter(part.facet for part in parts)
+    parts = [part for part in parts if several[part.facet] > 1]
     parts.sort(key=lambda part: -abs(part.drawn))
     return Pair(comparison, tuple(parts))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from proctor.core import count_of, percent, plain_name
 from proctor.results import RESULTS, AnswerFilter, items_at
+from proctor.runs import BASELINES
 from proctor_web.view.answers import PAGE_ROWS, filters
 from proctor_web.view.query import ITEM_SORTS, path_of
 from proctor_web.view.site import Asked, Page
@@ -17,13 +18,14 @@ from proctor_web.view.words import excerpt, key_of, without_beginning
 
 def items(asked: Asked) -> Page:
     """The items, those that fewest runs have right first: there wrong keys hide. Systems and conditions of the address say
-    which runs count, everything else which items are listed."""
+    which runs count (by default all that are no baselines, under the first condition), everything else which items are
+    listed."""
     index, query, store = asked.state.index, asked.query, asked.view.store
-    of_runs = AnswerFilter(systems=query.wanted.systems, conditions=query.wanted.conditions)
+    models = tuple(name for name in index.systems if name not in BASELINES)
+    conditions = query.wanted.conditions or tuple(index.conditions[:1])
+    of_runs = AnswerFilter(systems=query.wanted.systems or models, conditions=conditions)
     kept = index.mask(store, of_runs)
-    listed = index.mask(store, replace(query.wanted, results=())).any(axis=1)
-    if query.wanted.results:
-        listed &= index.mask(store, query.wanted).any(axis=1)
+    listed = index.mask(store, replace(query.wanted, systems=(), conditions=(), with_unasked=True)).any(axis=1)
     right = _count(index.columns, kept, "right")
     wrong = _count(index.columns, kept, "wrong") + _count(index.columns, kept, "partial")
     missing = _count(index.columns, kept, "missing")
@@ -58,13 +60,15 @@ def items(asked: Asked) -> Page:
     path = path_of("b", asked.state.name, "items")
     more = path + query.but(after=str(start + PAGE_ROWS)).text() if start + PAGE_ROWS < len(places) else ""
     none_right = int(np.count_nonzero((right[places] == 0) & (decided[places] > 0)))
+    systems = ", ".join(query.wanted.systems) or (count_of(len(models), "system") if models else "baselines")
+    counted = f"{systems} under {', '.join(conditions)}" if conditions else "no run"
     context = {
         "rows": rows,
         "more": more,
         "filters": [one for one in filters(asked) if one.name != "result"],
         "sort": sort,
         "sorts": ITEM_SORTS,
-        "count": f"{count_of(len(places), 'item')}; {count_of(none_right, 'item')} that no run has right",
+        "count": f"{count_of(len(places), 'item')}; {count_of(none_right, 'item')} that none has right. Counted: {counted}",
     }
     plain = [{name: one for name, one in row.items() if name not in {"marks", "href"}} for row in rows]
     return Page("items", context, {"items": len(places), "rows": plain}, plain, "items")

@@ -51,7 +51,9 @@ def overview(asked: Asked) -> Page:
     """The overview of a benchmark."""
     state = asked.state
     board = board_of(asked.view, state, _PATIENCE_S)
-    rows = [run_row(asked, one) for one in state.runs]
+    places = {name: place for place, name in enumerate(state.index.conditions)}
+    ordered = sorted(state.runs, key=lambda one: (one.progress.run.system, places[one.progress.run.condition]))
+    rows = [run_row(asked, one) for one in ordered]
     context = {
         "runs": rows,
         "spent": spent(state),
@@ -219,29 +221,36 @@ _VERBS = {
 
 
 def needs(asked: Asked) -> list[Need]:
-    """One entry for each run and state, the most frequent first."""
-    found: list[tuple[int, Need]] = []
+    """One entry for each system and state: what failed first, then the most frequent."""
+    counts: Counter[tuple[str, AnswerState]] = Counter()
+    conditions: dict[tuple[str, AnswerState], dict[str, None]] = {}
+    reasons: dict[tuple[str, AnswerState], Counter[str]] = {}
     for one in asked.state.runs:
         progress = one.progress
-        counts: Counter[AnswerState] = Counter()
         for cause in progress.causes:
-            counts[cause.state] += cause.count
-        for state in counts:
-            if state not in _FOLLOWS:
-                continue
-            reasons = [cause for cause in progress.causes if cause.state is state]
-            run, count = progress.run, max(counts[state], progress.states.get(state, 0))
-            query = asked.query.narrowed(systems=(run.system,), conditions=(run.condition,), results=(state.value,))
-            need = Need(
-                f"{count_of(count, 'answer')} of {run.system} / {run.condition} {_VERBS[state]}",
-                "; ".join(f"{thousands(cause.count)} × {cause.reason}" for cause in reasons),
-                _FOLLOWS[state],
-                path_of("b", run.benchmark, "answers") + query.text(),
-                f"See {thousands(count)}" if count > 1 else "See it",
-                kind_of(state),
-            )
-            found.append((count if state is AnswerState.FAILED else 0, need))
-    return [need for _, need in sorted(found, key=lambda pair: -pair[0])]
+            if cause.state in _FOLLOWS:
+                key = progress.run.system, cause.state
+                reasons.setdefault(key, Counter())[cause.reason] += cause.count
+                conditions.setdefault(key, {})[progress.run.condition] = None
+        for state in _FOLLOWS:
+            counts[progress.run.system, state] += progress.states.get(state, 0)
+    order = sorted(reasons, key=lambda key: (key[1] is not AnswerState.FAILED, -counts[key]))
+    return [_need(asked, *key, counts[key], list(conditions[key]), reasons[key]) for key in order if counts[key]]
+
+
+def _need(
+    asked: Asked, system: str, state: AnswerState, count: int, conditions: Sequence[str], reasons: Counter[str]
+) -> Need:
+    under = f" under {', '.join(conditions)}" if len(asked.state.index.conditions) > 1 else ""
+    query = asked.query.narrowed(systems=(system,), results=(state.value,))
+    return Need(
+        f"{count_of(count, 'answer')} of {system}{under} {_VERBS[state]}",
+        "; ".join(f"{thousands(many)} × {reason}" for reason, many in reasons.most_common()),
+        _FOLLOWS[state],
+        path_of("b", asked.state.name, "answers") + query.text(),
+        f"See {thousands(count)}" if count > 1 else "See it",
+        kind_of(state),
+    )
 
 
 def stores(view: View) -> Page:

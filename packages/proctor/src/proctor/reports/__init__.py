@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from proctor.reports.analysis_tables import analysis_tables, table_units
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
-    from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis, rank_ends
+    from proctor.reports.charts import (
+        ChartRow,
+        ChartWords,
+        Lane,
+        LeaderboardChart,
+        chart_html,
+        condition_mark,
+        metric_axis,
+        rank_ends,
+    )
     from proctor.reports.comparisons import (
         comparison_blocks,
         differences_table,
@@ -104,16 +113,16 @@ __all__ = [
     "LeaderboardChart", "LeaderboardTable", "PlanTable", "Prose", "Question", "RankingTable", "Record",
     "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story", "StoryAnswer", "analysis_tables",
     "asked", "audit_section", "audit_sentences", "audit_tables", "blocks_html", "board_notes", "board_tables",
-    "chart_html", "comparison_blocks", "condition_numbers", "consistency_notes", "consistency_tables",
-    "content_table", "contrast_cells", "cost_lines", "critical_table", "detail_tables", "differences_table",
-    "dimensions_table", "ends_of", "estimate_table", "few_groups_line", "fields_table", "forest_figure",
-    "forest_text", "headline_section", "interaction_line", "interaction_table", "item_analysis_blocks",
-    "judges_table", "latex", "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables",
-    "margin_line", "margin_notes", "merged_table", "metric_axis", "metric_board_table", "metric_pairs_table",
-    "noise_line", "outside_line", "p_words", "passages_table", "perturbation_notes", "perturbation_tables",
-    "plans_of", "policy_line", "power_tables", "rank_ends", "record_line", "records_table", "removal_lines",
-    "results_tables", "rows_table", "scarce_line", "scarce_metrics", "scarce_results", "score", "scored_table",
-    "show_block", "show_table", "significance_words", "spoken_language", "story_of", "table_units", "tie_lines",
-    "unadjusted_line", "who_advances", "without_line", "write_audit_report", "write_forest", "write_picture",
-    "write_pictures", "write_public_report", "write_report", "write_sections",
+    "chart_html", "comparison_blocks", "condition_mark", "condition_numbers", "consistency_notes",
+    "consistency_tables", "content_table", "contrast_cells", "cost_lines", "critical_table", "detail_tables",
+    "differences_table", "dimensions_table", "ends_of", "estimate_table", "few_groups_line", "fields_table",
+    "forest_figure", "forest_text", "headline_section", "interaction_line", "interaction_table",
+    "item_analysis_blocks", "judges_table", "latex", "lead_tables", "leaderboard_notes", "leaderboard_table",
+    "leads_tables", "margin_line", "margin_notes", "merged_table", "metric_axis", "metric_board_table",
+    "metric_pairs_table", "noise_line", "outside_line", "p_words", "passages_table", "perturbation_notes",
+    "perturbation_tables", "plans_of", "policy_line", "power_tables", "rank_ends", "record_line", "records_table",
+    "removal_lines", "results_tables", "rows_table", "scarce_line", "scarce_metrics", "scarce_results", "score",
+    "scored_table", "show_block", "show_table", "significance_words", "spoken_language", "story_of",
+    "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line", "write_audit_report",
+    "write_forest", "write_picture", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

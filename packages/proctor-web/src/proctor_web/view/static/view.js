@@ -153,6 +153,7 @@
     $("#beside")?.addEventListener("change", (event) => beside(event.target.value));
   }
   prepareDetail();
+  $("#rows [aria-current]")?.scrollIntoView({ block: "nearest" });
 
   let turn = 0;
   async function open(address, key) {
