@@ -124,12 +124,12 @@ def row_key(index: AnswerIndex, row: int) -> str:
 def row_of(index: AnswerIndex, key: str) -> int | None:
     """The row of such a key; None where there is none."""
     try:
-        number, run, repetition = map(int, key.split("."))
+        number, run, repetition = (int(part) for part in key.split("."))
         place = int(index.items.row_of[number]) if 0 <= number < len(index.items.row_of) else -1
     except ValueError:
         return None
     for column, one in enumerate(index.columns):
-        if (one.run.id, one.repetition) == (run, repetition) and place >= 0:
+        if place >= 0 and (one.run.id, one.repetition) == (run, repetition):
             return index.row(place, column)
     return None
 
