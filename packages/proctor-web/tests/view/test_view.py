@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from proctor_web.view.compare import compute_pair
 from proctor_web.view.overview import compute_board
 from proctor_web.view.server import OpenView
 
@@ -141,9 +142,8 @@ def test_another_run_stands_beside(client: TestClient) -> None:
     assert client.get(f"{ONE}?beside=nobody%2Fvideo").status_code == 404
 
 
-def test_two_runs_are_compared_with_interval_and_cells(seen: tuple[OpenView, TestClient]) -> None:
-    _, client = seen
-    address = "/b/toy/compare?a=looker%2Fvideo&b=guesser%2Fvideo"
+def test_two_runs_are_compared_with_interval_and_cells(client: TestClient) -> None:
+    address = "/b/toy/compare?a=guesser%2Fvideo&b=random%2Fvideo"
     found = data(client, address)
     for _ in range(200):  # the figures come from another thread
         if found["comparison"] is not None:
@@ -154,16 +154,25 @@ def test_two_runs_are_compared_with_interval_and_cells(seen: tuple[OpenView, Tes
     assert comparison["n"] == 42
     assert comparison["ci_low"] < comparison["difference"] < comparison["ci_high"]
     assert sum(found["cells"].values()) == 48
-    assert comparison["table"][0][1] <= found["cells"]["only-a"]
     page = client.get(address).text
-    assert "Accuracy: A minus B is +" in texts(page)
+    assert re.search(r"Accuracy: A minus B is \+\S+ pts \(95 % CI \S+ to \S+; p [<\d. ]+, adjusted", texts(page))
     for cell, count in found["cells"].items():
         assert len(data(client, f"{address}&cell={cell}")["rows"]) == min(50, count)
-    (swap,) = [
-        link for link in links(page, "cell=only-b") if dict(parse_qsl(urlsplit(link).query))["a"] == "guesser/video"
-    ]
-    swapped = data(client, swap)
-    assert (swapped["a"], swapped["cells"]["only-b"]) == ("guesser/video", found["cells"]["only-a"])
+    swap = [link for link in links(page, "cell=only-b") if dict(parse_qsl(urlsplit(link).query))["a"] == "random/video"]
+    swapped = data(client, swap[0])
+    assert (swapped["a"], swapped["cells"]["only-b"]) == ("random/video", found["cells"]["only-a"])
+
+
+def test_a_run_that_lacks_answers_has_both_readings(seen: tuple[OpenView, TestClient]) -> None:
+    view = seen[0].view
+    index = view.state("toy").index
+    pair = compute_pair(view, index, index.column("looker", "video"), index.column("guesser", "video"))
+    assert pair.comparison is not None
+    wrong, excluded = pair.comparison.if_wrong.value, pair.comparison.if_excluded.value
+    assert wrong is not None
+    assert excluded is not None
+    said = f"+{100 * wrong:.1f} pts with missing answers as wrong and +{100 * excluded:.1f} pts without them"
+    assert said in pair.sentence
 
 
 def test_items_that_few_have_right_come_first(client: TestClient) -> None:

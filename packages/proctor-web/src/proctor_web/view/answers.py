@@ -376,7 +376,8 @@ def picture_path(item: str, column: RunColumn, one: ShownPicture) -> str:
 def shown_words(one: Given) -> str:
     """What a system was given, in words."""
     if not one.pictures:
-        nothing = one.answer is not None and one.answer.extra.get(SHOWN) == []
+        asked = one.answer is not None
+        nothing = asked and (one.column.run.settings.get("media") == {} or one.answer.extra.get(SHOWN) == [])
         return "Nothing was shown: the question alone." if nothing else "The store has no record of what was shown."
     records = recorded(one.answer) if one.answer is not None else ()
     kinds = {"sounds": "sound", "files": "video file"}

@@ -67,7 +67,7 @@ def create_view(view: View, token: str, hosts: Sequence[str], *, tls: bool = Fal
     app.mount("/static/shared", StaticFiles(packages=[("proctor.reports", "assets/shared")]))
     app.mount("/static", StaticFiles(directory=FOLDER / "static"))
     app.add_api_route("/live", _live, methods=["GET"])
-    app.add_api_route("/{path:path}", _page, methods=["GET"])
+    app.router.default = _pages  # a pattern of a path would not match a line break, which a name may have
     return app
 
 
@@ -106,6 +106,12 @@ def _encoded(pairs: Sequence[tuple[str, str]]) -> str:
     from urllib.parse import urlencode
 
     return urlencode(pairs)
+
+
+async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
+    """Everything that has no route of its own."""
+    response = await _page(Request(scope, receive))
+    await response(scope, receive, send)
 
 
 async def _page(request: Request) -> Response:
@@ -181,7 +187,7 @@ def _render(view: View, benchmark: str, page: Page, part: str, pairs: Sequence[t
     return template.render({**known, **page.context})
 
 
-_PARTS = {"runs", "board", "rows", "detail", "figures"}
+_PARTS = {"runs", "story", "board", "rows", "detail", "figures"}
 
 
 def _is_part(part: str) -> bool:

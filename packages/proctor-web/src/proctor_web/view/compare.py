@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from proctor.core import DASH, count_of, difference, interval, p_value, plain_name
 from proctor.results import (
+    BOTH,
     CELLS,
     AnswerIndex,
     Comparison,
@@ -68,6 +69,9 @@ class Pair:
         ends = interval(metric, found.ci_low, found.ci_high)
         level = f"{100 * one.level:g} % CI"
         shown = difference(metric, one.drawn)
+        if one.policy == BOTH:
+            excluded = difference(metric, one.if_excluded.value)
+            shown = f"{shown} with missing answers as wrong and {excluded} without them"
         p = "" if found.p is None else f"; p {p_value(found.p)}"
         adjusted = "" if one.p_holm is None else f", adjusted {p_value(one.p_holm)}"
         family = f" ({one.family})" if one.p_holm is not None and one.family else ""

@@ -20,7 +20,7 @@
   // -- what is live
 
   const state = { version: Number(body.dataset.version), board: body.dataset.board, settled: Number(body.dataset.settled) };
-  const followed = { runs: $("#runs"), board: $("#board"), figures: $("#figures") };
+  const followed = { runs: $("#runs"), story: $("#story"), board: $("#board"), figures: $("#figures") };
 
   async function renew(name) {
     const at = followed[name];
@@ -57,9 +57,8 @@
     try {
       if (now.version !== state.version && followed.runs) await renew("runs");
       if ((now.board || "") !== state.board && followed.board) {
-        const first = !state.board;
         await renew("board");
-        if (first) location.reload();
+        await renew("story");
       }
       if (followed.figures && $("[data-waits]")) await renew("figures");
       state.version = now.version;
@@ -172,7 +171,7 @@
       if (on) row.scrollIntoView({ block: "nearest" });
     }
     prepareDetail();
-    if (matchMedia("(max-width: 56rem)").matches) { scrollTo(0, 0); detail.focus({ preventScroll: true }); }
+    if (matchMedia("(max-width: 56rem)").matches) { scrollTo(0, 0); if (document.activeElement?.id !== "find") detail.focus({ preventScroll: true }); }
     say(`${$("#opened span:last-child")?.textContent || ""}: ${$("#detail h1")?.textContent || ""}`);
   }
   function beside(name) {
