@@ -32,11 +32,10 @@ from proctor_web.view.items import items
 from proctor_web.view.one_item import one_item
 from proctor_web.view.overview import board_of, overview, run_page, stores
 from proctor_web.view.query import FORMATS, column_name, path_of, segments_of
-from proctor_web.view.site import Asked, Page, View
+from proctor_web.view.site import TOKEN, Asked, Page, View
 from proctor_web.view.words import kind_of, mark_of, state_words
 
 FOLDER = Path(__file__).parent
-TOKEN = "token"  # noqa: S105 - the name of the field
 _COOKIE = "proctor-view"
 _KINDS = {b"\xff\xd8": "image/jpeg", b"\x89P": "image/png", b"RI": "audio/wav"}
 _PAGES: Mapping[str, Callable[[Asked], Page]] = {

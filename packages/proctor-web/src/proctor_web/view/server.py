@@ -6,15 +6,15 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from proctor.core import InputError, UsageError
 from proctor.runs import Store
-from proctor_web.server import serve_app
 from proctor_web.site import Listening, is_loopback
-from proctor_web.view.app import TOKEN, create_view
-from proctor_web.view.site import View
+from proctor_web.view.site import TOKEN, View
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,10 @@ def open_view(
     if media is not None and "://" not in str(media) and not Path(media).is_dir():
         raise InputError(media, found="no such folder", expected="the folder of the benchmark's media")
     view = View(Store(store, create=False, read_only=True), media)
-    view.watch.look()
+    with ThreadPoolExecutor(1) as pool:  # the database reads while Python imports what serves pages
+        looking = pool.submit(view.watch.look)
+        import_module("proctor_web.view.app")
+        looking.result()
     if view.watch.fault:
         raise InputError(view.store.shown, found=view.watch.fault, expected="a store that can be read")
     local = is_loopback(listening.host)
@@ -74,6 +77,9 @@ def _check(listening: Listening) -> None:
 
 def serve_view(opened: OpenView, sockets: Sequence[socket.socket]) -> None:
     """Serves a view until the process is stopped."""
+    from proctor_web.serving import serve_app
+    from proctor_web.view.app import create_view
+
     view, listening = opened.view, opened.listening
     app = create_view(view, opened.token, listening.names(""), tls=listening.tls_cert is not None)
     view.watch.start()

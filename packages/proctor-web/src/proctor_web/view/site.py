@@ -15,6 +15,9 @@ from proctor_web.view.query import Query, read_query
 from proctor_web.view.shown import ShownAgain
 from proctor_web.view.watch import BenchmarkState, StoreWatch
 
+TOKEN = "token"  # noqa: S105 - the name of the field
+"""Under this name an address may bring the token."""
+
 
 @dataclass(frozen=True)
 class Page:

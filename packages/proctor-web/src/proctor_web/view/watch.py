@@ -20,6 +20,7 @@ from proctor.runs import Run, Store, runs_at_work, store_files
 _LOOK_S = 0.5  # between two looks, and at least this multiple of what the last one took:
 _REST = 3.0
 _AGAIN_S = 15.0  # read again although no file seems to have changed
+_WHOLE_REST = 10.0  # all runs are looked at in a tenth of the time at most; those that are being asked, each time
 _SERVER_S = 1.0  # between two looks at a database server, which has no files
 _RATE_S = 60.0  # over which the rate of answers is measured
 _LEAST_S = 3.0  # no rate before
@@ -101,7 +102,7 @@ class StoreWatch:
         self.seen = datetime.now(UTC)
         self._clock = clock
         self._files: tuple[tuple[int, int, int], ...] = ()
-        self._read_at = float("-inf")
+        self._read_at = self._whole_at = float("-inf")
         self._samples: dict[int, _Samples] = {}
         self._stop = threading.Event()
         self._looking = threading.Lock()
@@ -135,19 +136,19 @@ class StoreWatch:
     def _look(self) -> None:
         files, now = self._stamp(), self._clock()
         changed = files != self._files or not files or now - self._read_at > _AGAIN_S
+        whole = changed and now >= self._whole_at
         found: dict[str, BenchmarkState] = {}
-        names = self.store.benchmark_names() if changed else list(self.states)
-        for name in names:
+        for name in self.store.benchmark_names() if changed else list(self.states):
             before = self.states.get(name)
-            index = (
-                load_index(self.store, name, before.index if before else None)
-                if changed or not before
-                else before.index
-            )
+            index = None if before is None else before.index
+            if changed or index is None:
+                lively = None if whole or before is None else {one.progress.run.id for one in before.working}
+                index = load_index(self.store, name, index, lively)
             found[name] = self._state(index, before, now)
-        self.states, self._files, self.seen = found, files, datetime.now(UTC)
-        if changed:
-            self._read_at = now
+        self.states, self.seen = found, datetime.now(UTC)
+        if whole:
+            self._files, self._read_at = files, now
+            self._whole_at = now + _WHOLE_REST * (self._clock() - now)
 
     def _state(self, index: AnswerIndex, before: BenchmarkState | None, now: float) -> BenchmarkState:
         working = runs_at_work(self.store, index.card.name)

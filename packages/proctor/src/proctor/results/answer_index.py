@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -20,7 +20,7 @@ from sqlalchemy import func, select
 
 from proctor.core import InputError, Metric, Status, one_of
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED
-from proctor.results.arrays import ItemTable, Outcomes, Series, load_items, load_repetitions
+from proctor.results.arrays import ItemTable, Outcomes, Series, StoredRepetition, load_items, load_repetitions
 from proctor.runs import CODE, BenchmarkCard, Run, Store, driver_rows, schema, whole_numbers
 
 Ints = NDArray[np.int64]
@@ -86,6 +86,7 @@ _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 _MOST_WORDS = 6
 _PART = 5000
 _SEARCHES = 4
+_KEPT_WORDS, _KEPT_FILTERS = 64, 6
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,8 @@ class AnswerIndex:
     metrics: tuple[tuple[Metric, str], ...]
     stamps: Mapping[int, RunStamp]
     _texts: list[str] = field(default_factory=list, repr=False)
+    _words: dict[tuple[int, int, RunStamp, str], Mask] = field(default_factory=dict, repr=False, compare=False)
+    _chosen: dict[tuple[AnswerFilter, str], Selected] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def systems(self) -> list[str]:
@@ -295,9 +298,14 @@ class AnswerIndex:
         """The answers that a filter keeps, sorted. Raises `InputError` as `mask` does, and for an unknown order."""
         if sort not in SORTS:
             raise InputError("sort", found=repr(sort), expected=one_of(list(SORTS), sort))
+        if (wanted, sort) in self._chosen:
+            return self._chosen[wanted, sort]
         kept = self.mask(store, wanted)
         total = int(np.count_nonzero(self._states(AnswerFilter(with_unasked=wanted.with_unasked))))
-        return self.selected(kept, total, sort)
+        found = self._chosen[wanted, sort] = self.selected(kept, total, sort)
+        for old in list(self._chosen)[:-_KEPT_FILTERS]:
+            self._chosen.pop(old, None)
+        return found
 
     def selected(self, kept: Mask, total: int, sort: str = "item") -> Selected:
         """The answers of a mask, sorted."""
@@ -354,11 +362,23 @@ class AnswerIndex:
         plain = word.casefold()
         asked = np.fromiter((plain in text for text in self._texts), dtype=np.bool_, count=len(self.items))
         kept = np.repeat(asked[:, None], len(self.columns), axis=1)
+        if asked.all():
+            return kept
         with ThreadPoolExecutor(_SEARCHES) as pool:  # the database searches outside of Python's lock
-            found = pool.map(lambda number: self._replied(store, self.columns[number], word), columns)
+            found = pool.map(lambda number: self._remembered(store, self.columns[number], word), columns)
             for number, replied in zip(columns, found, strict=True):
                 kept[:, number] |= replied
         return kept
+
+    def _remembered(self, store: Store, column: RunColumn, word: str) -> Mask:
+        """The same as `_replied`, searched once for each state of a run."""
+        key = column.run.id, column.repetition, self.stamps[column.run.id], word
+        found = self._words.get(key)
+        if found is None:
+            found = self._words[key] = self._replied(store, column, word)
+            for old in list(self._words)[:-_KEPT_WORDS]:
+                self._words.pop(old, None)
+        return found
 
     def _replied(self, store: Store, column: RunColumn, word: str) -> Mask:
         """The items whose reply contains a word, letters of both cases alike."""
@@ -390,26 +410,42 @@ def searchable(body: str) -> str:
     return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in parts if one).casefold()
 
 
-def load_index(store: Store, benchmark: str, before: AnswerIndex | None = None) -> AnswerIndex:
+def load_index(
+    store: Store, benchmark: str, before: AnswerIndex | None = None, only: Collection[int] | None = None
+) -> AnswerIndex:
     """The index of a benchmark's answers. With an index from `before`, only runs that changed since are read; the same
-    index is returned where nothing has changed. Raises `InputError` for an unknown benchmark."""
+    index is returned where nothing has changed. Of runs that are not among `only` (by number; None: all) and were there
+    before, nothing is asked: to look whether a run has changed, the database counts its answers and scores. Raises
+    `InputError` for an unknown benchmark."""
     card, fingerprint = store.card(benchmark), store.fingerprint(benchmark)
     runs = store.runs(benchmark)
-    stamps = run_stamps(store, runs)
     if before is not None and before.fingerprint != fingerprint:
         before = None
+    kept = (
+        {} if before is None or only is None else {run: before.stamps[run] for run in before.stamps if run not in only}
+    )
+    stamps = run_stamps(store, [run for run in runs if run.id not in kept])
+    stamps = {run.id: stamps.get(run.id) or kept[run.id] for run in runs}
     if before is not None and before.card == card and before.stamps == stamps and _same_runs(before, runs):
         return before
     items = before.items if before is not None else load_items(store, card, all_items=True)
     known = {} if before is None or before.card.metrics != card.metrics else _by_run(before, runs, stamps)
     metrics = list(before.metrics) if known and before is not None else []
+    fresh = [run for run in runs if run.id not in known]
+    with ThreadPoolExecutor(_SEARCHES) as pool:
+        loaded = dict(
+            zip(
+                [run.id for run in fresh], pool.map(lambda run: load_repetitions(store, run, items), fresh), strict=True
+            )
+        )
     columns: list[RunColumn] = []
     for run in runs:
-        columns += known.get(run.id) or _columns(store, card, run, items, metrics)
+        columns += known.get(run.id) or _columns(card, run, loaded[run.id], metrics)
     columns = [replace(one, run=run) for run in runs for one in columns if one.run.id == run.id]
     index = AnswerIndex(card, items, fingerprint, tuple(columns), tuple(metrics), stamps)
     if before is not None:
         index._texts[:] = before._texts  # noqa: SLF001 - the same items
+        index._words.update(before._words)  # noqa: SLF001 - by the stamps of runs
     return index
 
 
@@ -432,6 +468,8 @@ def run_stamps(store: Store, runs: Sequence[Run]) -> dict[int, RunStamp]:
     """The stamp of each run."""
     answers, scores = schema.answers, schema.scores
     numbers = [run.id for run in runs]
+    if not numbers:
+        return {}
     failed = func.count().filter(answers.c.status == Status.FAILED.value)
     asked = select(answers.c.run, func.count(), failed).where(answers.c.run.in_(numbers)).group_by(answers.c.run)
     given = select(scores.c.run, func.count(), func.sum(scores.c.value)).where(scores.c.run.in_(numbers))
@@ -442,13 +480,13 @@ def run_stamps(store: Store, runs: Sequence[Run]) -> dict[int, RunStamp]:
 
 
 def _columns(
-    store: Store, card: BenchmarkCard, run: Run, items: ItemTable, metrics: list[tuple[Metric, str]]
+    card: BenchmarkCard, run: Run, loaded: Sequence[StoredRepetition], metrics: list[tuple[Metric, str]]
 ) -> list[RunColumn]:
     """The columns of one run; metrics that are not among `metrics` are added."""
     found = []
-    for repetition, one in enumerate(load_repetitions(store, run, items)):
-        value = np.full(len(items), np.nan)
-        decides = np.full(len(items), -1, dtype=np.int64)
+    for repetition, one in enumerate(loaded):
+        value = np.full(len(one.outcomes.status), np.nan)
+        decides = np.full(len(one.outcomes.status), -1, dtype=np.int64)
         for series in sorted(one.series, key=lambda series: _precedence(card, series)):
             if series.metric in JUDGE_FLAGS or series.metric == UNRESOLVED.name:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sqlalchemy import case, func, select
@@ -12,7 +13,7 @@ from sqlalchemy import case, func, select
 from proctor.core import Status
 from proctor.results.answer_index import AnswerIndex, AnswerState, RunColumn
 from proctor.results.costs import RunCost, run_costs
-from proctor.runs import Run, Store, driver_rows, repeats_of, schema
+from proctor.runs import Run, Store, driver_rows, in_parts, repeats_of, schema
 
 _NUMBER = re.compile(r"\d+")
 _QUOTED = re.compile(r"""(?<!\w)(['"]).*?\1""")
@@ -59,10 +60,12 @@ def run_progress(store: Store, index: AnswerIndex, runs: Sequence[Run]) -> list[
     """How far these runs of an index are, in their order."""
     if not runs:
         return []
-    seconds, causes = _seconds(store, runs), _causes(store, runs)
-    costs = {(one.system, one.condition): one for one in run_costs(store, runs, index.items)}
+    with ThreadPoolExecutor(4) as pool:  # the database counts outside of Python's lock
+        timed, spent = pool.submit(_seconds, store, runs), pool.submit(run_costs, store, runs, index.items)
+        causes = list(pool.map(lambda run: _causes(store, index, run), runs))
+        seconds, costs = timed.result(), {(one.system, one.condition): one for one in spent.result()}
     found = []
-    for run in runs:
+    for run, why in zip(runs, causes, strict=True):
         columns = [column for column in index.columns if column.run.id == run.id]
         states = _states(columns)
         never = columns[0].count(AnswerState.UNSUPPORTED) if columns else 0
@@ -78,7 +81,7 @@ def run_progress(store: Store, index: AnswerIndex, runs: Sequence[Run]) -> list[
                 states={state: count for state, count in states.items() if count},
                 seconds=seconds.get(run.id),
                 cost=costs.get((run.system, run.condition)),
-                causes=tuple(causes.get(run.id, ())),
+                causes=why,
             )
         )
     return found
@@ -96,25 +99,29 @@ def _seconds(store: Store, runs: Sequence[Run]) -> dict[int, float | None]:
         return dict(driver_rows(connection, query))
 
 
-def _causes(store: Store, runs: Sequence[Run]) -> dict[int, list[Cause]]:
-    table = schema.answers
-    own = table.c.run.in_([run.id for run in runs])
+_ODD = (AnswerState.FAILED, AnswerState.REFUSED, AnswerState.TIMED_OUT, AnswerState.ERROR, AnswerState.UNREADABLE)
+_MOST_LOOKED_UP = 5000  # with more, all answers of the run are looked at
+
+
+def _causes(store: Store, index: AnswerIndex, run: Run) -> tuple[Cause, ...]:
+    """Why answers of a run failed or are wrong by the system's own fault."""
+    table, counts = schema.answers, Counter[tuple[AnswerState, str]]()
     odd = (table.c.status != Status.ANSWERED.value) | (table.c.readable == 0)
     why = func.substr(case((table.c.reason != "", table.c.reason), else_=table.c.problem), 1, 4 * _CAUSE).label("why")
-    query = (
-        select(table.c.run, table.c.status, why, func.count())
-        .where(own, odd)
-        .group_by(table.c.run, table.c.status, why)
-    )
-    counts: dict[int, Counter[tuple[AnswerState, str]]] = {}
+    query = select(table.c.status, why, func.count()).where(odd).group_by(table.c.status, why)
     with store.reading() as connection:
-        for run, status, reason, count in driver_rows(connection, query):
-            state = AnswerState.UNREADABLE if status == Status.ANSWERED.value else AnswerState(status)
-            counts.setdefault(run, Counter())[state, cause_of(reason)] += count
-    return {
-        run: [Cause(state, reason, count) for (state, reason), count in found.most_common(_MOST_CAUSES)]
-        for run, found in counts.items()
-    }
+        for column in index.columns:
+            if column.run.id != run.id:
+                continue
+            numbers = index.items.number[column.where(_ODD)].tolist()
+            own = schema.repetition_of(table, run.id, column.repetition)
+            parts = in_parts(numbers) if len(numbers) <= _MOST_LOOKED_UP else [None]
+            for part in parts:
+                here = query.where(own) if part is None else query.where(own, table.c.item.in_(part))
+                for status, reason, count in driver_rows(connection, here):
+                    state = AnswerState.UNREADABLE if status == Status.ANSWERED.value else AnswerState(status)
+                    counts[state, cause_of(reason)] += count
+    return tuple(Cause(state, reason, count) for (state, reason), count in counts.most_common(_MOST_CAUSES))
 
 
 def cause_of(reason: str) -> str:
