@@ -12,14 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
-from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import proctor
@@ -46,15 +48,15 @@ _PAGES: Mapping[str, Callable[[Asked], Page]] = {
 }
 
 
-def create_view(view: View, token: str, hosts: Sequence[str], *, tls: bool = False) -> FastAPI:
+def create_view(view: View, token: str, hosts: Sequence[str], *, tls: bool = False) -> Starlette:
     """The application. With a `token` nothing is answered to who has neither sent it in the address (`?token=`) nor the
     cookie that this leaves. `hosts` are the names that it answers to."""
-    app = FastAPI(
-        title="Proctor view",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
+    app = Starlette(
+        routes=[
+            Mount("/static/shared", StaticFiles(packages=[("proctor.reports", "assets/shared")])),
+            Mount("/static", StaticFiles(directory=FOLDER / "static")),
+            Route("/live", _live, methods=["GET"]),
+        ],
         middleware=[
             Middleware(SecurityHeaders, tls=tls),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
@@ -63,9 +65,7 @@ def create_view(view: View, token: str, hosts: Sequence[str], *, tls: bool = Fal
     )
     app.state.view = view
     app.state.tally = Counter()
-    app.mount("/static/shared", StaticFiles(packages=[("proctor.reports", "assets/shared")]))
-    app.mount("/static", StaticFiles(directory=FOLDER / "static"))
-    app.add_api_route("/live", _live, methods=["GET"])
+    app.router.redirect_slashes = False
     app.router.default = _pages  # a pattern of a path would not match a line break, which a name may have
     return app
 
@@ -195,9 +195,9 @@ def _is_part(part: str) -> bool:
     return bool(part)
 
 
-async def _live(request: Request, b: str = "") -> Response:
+async def _live(request: Request) -> Response:
     """What has changed: counters that a page asks for every second."""
-    return JSONResponse(live_of(request.app.state.view, b))
+    return JSONResponse(live_of(request.app.state.view, request.query_params.get("b", "")))
 
 
 def live_of(view: View, benchmark: str) -> dict[str, Any]:
