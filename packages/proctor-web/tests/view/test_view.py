@@ -39,6 +39,7 @@ def data(client: TestClient, address: str) -> Any:
 def test_the_overview_shows_each_run_with_its_counts(client: TestClient) -> None:
     page = client.get("/b/toy").text
     assert page.count('class="bar"') == 12
+    assert "4 runs of baselines, done" in texts(page), "these are folded"
     assert "47 / 48" in texts(page)
     assert "stopped, 1 to do" in texts(page)
     rows = {(row["system"], row["condition"]): row for row in data(client, "/b/toy")["runs"]}

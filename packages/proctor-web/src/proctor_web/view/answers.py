@@ -390,8 +390,8 @@ def shown_words(one: Given) -> str:
     parts = [" and ".join(count_of(count, kind) for kind, count in counts.items())]
     parts += [f"{records[0].fps:g} a second"] if records and records[0].fps else []
     parts += [f"at most {side} px"] if side else []
-    parts += [f"condition {one.column.run.condition}"]
     parts += [f"SHA-256 {records[0].sha256[:12]}…"] if records else []
+    parts += [f"condition {one.column.run.condition}"]
     return f"As {one.column.run.system} was given them: {', '.join(parts)}."
 
 

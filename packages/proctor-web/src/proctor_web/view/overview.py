@@ -10,6 +10,7 @@ from typing import Any
 from proctor.core import count_of, dollars, thousands, value
 from proctor.reports import Section, Source, Story, blocks_html, headline_section, story_of
 from proctor.results import AnswerState, Options, reading_once
+from proctor.runs import BASELINES
 from proctor_web.view.query import path_of
 from proctor_web.view.site import Asked, Page, View
 from proctor_web.view.watch import BenchmarkState, RunState
@@ -126,6 +127,7 @@ class RunRow:
     cost: str
     unreadable: int
     rate: str
+    is_folded: bool = False
 
 
 def run_row(asked: Asked, one: RunState) -> RunRow:
@@ -155,6 +157,7 @@ def run_row(asked: Asked, one: RunState) -> RunRow:
         "–" if cost is None else dollars(cost),
         progress.states.get(AnswerState.UNREADABLE, 0),
         "" if not one.working or one.rate is None else f"{one.rate:.1f}/s" if one.rate < 100 else f"{one.rate:.0f}/s",
+        run.system in BASELINES and kind == "done" and any(name not in BASELINES for name in asked.state.index.systems),
     )
 
 
