@@ -18,7 +18,9 @@ _PATIENCE_S = 60.0  # a guard against a server that hangs
 
 
 @contextmanager
-def opened(store: Path, *, media: Path | None = None, ask_token: bool = False) -> Iterator[tuple[OpenView, TestClient]]:
+def opened(
+    store: str | Path, *, media: Path | None = None, ask_token: bool = False
+) -> Iterator[tuple[OpenView, TestClient]]:
     """A view that follows nothing by itself (`watch.look` does), and a client of it."""
     made = open_view(store, media=media, ask_token=ask_token)
     app = create_view(made.view, made.token, ("view.test",))

@@ -376,8 +376,8 @@ def picture_path(item: str, column: RunColumn, one: ShownPicture) -> str:
 def shown_words(one: Given) -> str:
     """What a system was given, in words."""
     if not one.pictures:
-        asked = one.answer is not None
-        nothing = asked and (one.column.run.settings.get("media") == {} or one.answer.extra.get(SHOWN) == [])
+        extra = {} if one.answer is None else one.answer.extra
+        nothing = one.answer is not None and (one.column.run.settings.get("media") == {} or extra.get(SHOWN) == [])
         return "Nothing was shown: the question alone." if nothing else "The store has no record of what was shown."
     records = recorded(one.answer) if one.answer is not None else ()
     kinds = {"sounds": "sound", "files": "video file"}
@@ -402,7 +402,7 @@ def _beside(index: AnswerIndex, place: int, number: int, wanted: str) -> int | N
         chosen = column_of(index, wanted)
         return chosen if chosen != number else None
     own = index.columns[number]
-    others = [*range(number + 1, len(index.columns)), *range(number)]
+    others: list[int] = [*range(number + 1, len(index.columns)), *range(number)]
     for other in others:
         one = index.columns[other]
         there = STATES[int(one.state[place])] not in {AnswerState.NOT_ASKED, AnswerState.UNSUPPORTED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -16,6 +17,7 @@ from proctor.core import ProctorError
 T = TypeVar("T")
 
 _KEPT = 64
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,24 @@ class FigureDesk:
         found: Figures[T] = done[1]  # type: ignore[assignment]
         return found if done[0] == stamp else Figures(found.value, found.as_of, found.fault, stale=True)
 
+    def close(self) -> None:
+        """Ends the thread, after what it computes now; what waits is left out."""
+        self._pool.shutdown(cancel_futures=True)
+
     def _compute(self, name: Hashable, stamp: Hashable, compute: Callable[[], object]) -> None:
-        try:
-            found = Figures[object](compute(), datetime.now(UTC))
-        except ProctorError as error:
-            found = Figures[object](None, datetime.now(UTC), str(error))
-        finally:
-            with self._lock:
-                self._running.pop(name, None)
+        found = _figures(compute)
         with self._lock:
+            self._running.pop(name, None)
             self._done[name] = stamp, found
             while len(self._done) > _KEPT:
                 self._done.popitem(last=False)
+
+
+def _figures(compute: Callable[[], object]) -> Figures[object]:
+    try:
+        return Figures(compute(), datetime.now(UTC))
+    except ProctorError as error:
+        return Figures(None, datetime.now(UTC), str(error))
+    except Exception:  # noqa: BLE001 - the edge of a thread: the pages say it, the log has the traceback
+        _LOG.exception("figures of a view")
+        return Figures(None, datetime.now(UTC), "The figures could not be computed; the program's log says why.")

@@ -64,6 +64,7 @@ class View:
     def close(self) -> None:
         """Ends the thread that follows the store, and removes cached pictures."""
         self.watch.stop()
+        self.desk.close()
         for one in self._shown.values():
             one.close()
         self.store.close()
