@@ -6,15 +6,20 @@ import csv
 import io
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
 
+from proctor.core import Score
 from proctor_web.view.compare import compute_pair
+from proctor_web.view.judges import compute_judges
 from proctor_web.view.overview import compute_board
 from proctor_web.view.server import OpenView
+from tests.support.report_store import a_store
+from tests.support.view_site import opened
 
 ONE = "/b/toy/answers/q007/guesser/video/0"
 
@@ -240,3 +245,32 @@ def test_addresses_that_nobody_writes_do_no_harm(client: TestClient) -> None:
            "/static/../app.py", "/static/%2e%2e/app.py", "/live?b=%00", "/r/%E2%82%AC")  # fmt: skip
     for address in odd:
         assert client.get(address).status_code in {200, 404}, address
+
+
+def test_scorers_are_counted_and_compared(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    run = next(run for run in store.runs("toy") if (run.system, run.condition) == ("looker", "video"))
+    given = {row.item_id: row.value for row in store.score_rows(run, metric="helpful")}
+    second = [
+        Score(item_id=name, metric="helpful", scorer="another", value=2.0 if number else 2.0 - value)
+        for number, (name, value) in enumerate(given.items())
+    ]
+    store.add_scores(run, second)
+    with opened(tmp_path / "toy.db") as (view, _):
+        found = compute_judges(view.view, "toy")
+    helpful = next(each for each in found if each.metric.startswith("Helpful"))
+    assert [(one.scorer, one.n) for one in helpful.scorers] == [("another", len(given)), ("the-judge", 12 * 6)]
+    equal = sum(value == score.value for value, score in zip(given.values(), second, strict=True)) / len(given)
+    assert helpful.pairs == (("another", "the-judge", len(given), equal),)
+    assert "Krippendorff's alpha" in helpful.sentence
+    assert {one.metric.name for each in found for one in each.scorers} == {"accuracy", "helpful"}
+
+
+def test_judges_have_a_page(client: TestClient) -> None:
+    for _ in range(200):  # computed in another thread
+        found = data(client, "/b/toy/judges")
+        if found["scorers"]:
+            break
+    assert {row["scorer"] for row in found["scorers"]} == {"code", "the-judge"}
+    said = texts(client.get("/b/toy/judges").text)
+    assert "the-judge 72" in said

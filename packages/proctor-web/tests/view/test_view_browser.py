@@ -27,6 +27,7 @@ PAGES = (
     "/b/toy/compare?a=looker%2Fvideo&b=guesser%2Fvideo",
     "/b/toy/items",
     "/b/toy/items/q000",
+    "/b/toy/judges",
     "/r/1",
     "/nope",
 )

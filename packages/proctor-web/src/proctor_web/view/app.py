@@ -31,6 +31,7 @@ from proctor_web.protection import SecurityHeaders
 from proctor_web.view.answers import addressed_answer, answers
 from proctor_web.view.compare import compare
 from proctor_web.view.items import items
+from proctor_web.view.judges import judges
 from proctor_web.view.one_item import one_item
 from proctor_web.view.overview import board_of, overview, run_page, stores
 from proctor_web.view.query import FORMATS, column_name, path_of, segments_of
@@ -44,6 +45,7 @@ _PAGES: Mapping[str, Callable[[Asked], Page]] = {
     "": overview,
     "answers": answers,
     "compare": compare,
+    "judges": judges,
     "items": lambda asked: one_item(asked) if asked.segments[3:] else items(asked),
 }
 
@@ -186,7 +188,7 @@ def _render(view: View, benchmark: str, page: Page, part: str, pairs: Sequence[t
     return template.render({**known, **page.context})
 
 
-_PARTS = {"runs", "story", "board", "rows", "detail", "figures"}
+_PARTS = {"runs", "scorers", "story", "board", "rows", "detail", "figures"}
 
 
 def _is_part(part: str) -> bool:

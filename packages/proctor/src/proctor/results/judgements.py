@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from proctor.core import Answer, Item, Judgement, Metric, Score, Status
-from proctor.judges import JUDGE_VOTE
+from proctor.judges import JUDGE_FLAGS, JUDGE_VOTE
 from proctor.results.arrays import load_items, load_raw_series
 from proctor.runs import Run, Store, answer_from_row, chosen_runs, known_items, schema
 from proctor.stats import Estimate, Resampling, krippendorff_alpha
@@ -208,6 +208,46 @@ def _pair(first: str, second: str, judgements: dict[str, dict[tuple[int, int], f
         right_by_first=sum(one[key] == 1 for key in both),
         right_by_second=sum(other[key] == 1 for key in both),
     )
+
+
+@dataclass(frozen=True)
+class ScorerSummary:
+    """What one scorer gave by one metric: of how many answers, their mean value, and how many of its judgements have each
+    flag."""
+
+    metric: Metric
+    scorer: str
+    n: int
+    mean: float | None
+    flags: Mapping[str, int]
+
+
+def scorer_summaries(store: Store, benchmark: str, runs: Sequence[Run]) -> list[ScorerSummary]:
+    """All scorers of these runs' first answers, by metric in the benchmark's order. Flags of judges are no metrics of
+    their own."""
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=True)
+    values: dict[tuple[str, str], list[float]] = {}
+    flags: dict[str, Counter[str]] = {}
+    for run in runs:
+        for series in load_raw_series(store, run, items):
+            scored = series.values[series.scored].tolist()
+            if series.metric in JUDGE_FLAGS:
+                flags.setdefault(series.scorer, Counter())[series.metric] += sum(value == 1 for value in scored)
+            else:
+                values.setdefault((series.metric, series.scorer), []).extend(scored)
+    order = {metric.name: place for place, metric in enumerate(card.metrics)}
+    keys = sorted(values, key=lambda key: (order.get(key[0], len(order)), key))
+    return [
+        ScorerSummary(
+            card.metric(metric),
+            scorer,
+            len(values[metric, scorer]),
+            _mean(values[metric, scorer]),
+            flags.get(scorer, {}),
+        )
+        for metric, scorer in keys
+    ]
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@
   const state = { version: Number(body.dataset.version), board: body.dataset.board, settled: Number(body.dataset.settled) };
   const followed = { runs: $("#runs"), story: $("#story"), board: $("#board"), figures: $("#figures") };
 
-  async function renew(name) {
+  async function renew(name, part = name) {
     const at = followed[name];
     const focused = all("a", at).indexOf(document.activeElement);
     const row = all("[data-row]", at).findIndex((one) => one.classList.contains("at"));
     const open = all("details", at).map((one) => one.open);
-    at.replaceChildren(...await piece(location.href, name));
+    at.replaceChildren(...await piece(location.href, part));
     all("details", at).forEach((one, k) => { if (open[k]) one.open = true; });
     if (focused >= 0) all("a", at)[focused]?.focus();
     if (row >= 0) all("[data-row]", at)[row]?.classList.add("at");
@@ -60,7 +60,7 @@
         await renew("board");
         await renew("story");
       }
-      if (followed.figures && $("[data-waits]")) await renew("figures");
+      if (followed.figures && $("[data-waits]")) await renew("figures", $("#filters") ? "figures" : "scorers");
       state.version = now.version;
       state.board = now.board || "";
     } catch { /* asked again in a second */ }
