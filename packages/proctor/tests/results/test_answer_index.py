@@ -263,13 +263,13 @@ def test_filters_find_what_a_loop_over_all_answers_finds(tmp_path: Path) -> None
         chosen = index.select(store, wanted, sort)
         located = [index.located(row) for row in chosen.rows.tolist()]
         found = {
-            (index.items.ids[place], index.columns[number].run.system, index.columns[number].run.condition)
-            for place, number in located
+            (index.items.ids[position], index.columns[number].run.system, index.columns[number].run.condition)
+            for position, number in located
         }
         assert found == oracle(store, index, wanted), wanted
         assert len(found) == len(chosen)
         assert chosen.items == len({name for name, _, _ in found})
-        values = [float(index.columns[number].value[place]) for place, number in located]
+        values = [float(index.columns[number].value[position]) for position, number in located]
         known = [value for value in values if not math.isnan(value)]
         if sort in {"worst", "best"}:
             assert known == sorted(known, reverse=sort == "best")
@@ -308,14 +308,14 @@ def test_excerpts_are_of_the_rows_asked_for(tmp_path: Path) -> None:
     index = load_index(store, "toy")
     rows = generator(1, "rows").permutation(len(index.items) * len(index.columns))[:40].tolist()
     for row, one in zip(rows, load_excerpts(store, index, rows), strict=True):
-        place, number = index.located(row)
+        position, number = index.located(row)
         run: Run = index.columns[number].run
-        answer = store.answers(run)[index.items.ids[place]]
+        answer = store.answers(run)[index.items.ids[position]]
         assert (one.row, one.item.id, one.column.run) == (row, answer.item_id, run)
         assert (one.parsed, one.text, one.reason) == (answer.parsed, answer.text, answer.reason or answer.problem)
         assert one.seconds == (answer.timing.model_s if answer.timing else None)
         assert one.value == (
-            None if np.isnan(index.columns[number].value[place]) else index.columns[number].value[place]
+            None if np.isnan(index.columns[number].value[position]) else index.columns[number].value[position]
         )
 
 

@@ -116,31 +116,31 @@ def count_words(chosen: Selected) -> str:
 def row_key(index: AnswerIndex, row: int) -> str:
     """A row in an address, which stays what it is while others are added: the item's number, the run's and the
     repetition."""
-    place, number = index.located(row)
+    position, number = index.located(row)
     column = index.columns[number]
-    return f"{int(index.items.number[place])}.{column.run.id}.{column.repetition}"
+    return f"{int(index.items.number[position])}.{column.run.id}.{column.repetition}"
 
 
 def row_of(index: AnswerIndex, key: str) -> int | None:
     """The row of such a key; None where there is none."""
     try:
         number, run, repetition = (int(part) for part in key.split("."))
-        place = int(index.items.row_of[number]) if 0 <= number < len(index.items.row_of) else -1
+        position = int(index.items.row_of[number]) if 0 <= number < len(index.items.row_of) else -1
     except ValueError:
         return None
     for column, one in enumerate(index.columns):
-        if place >= 0 and (one.run.id, one.repetition) == (run, repetition):
-            return index.row(place, column)
+        if position >= 0 and (one.run.id, one.repetition) == (run, repetition):
+            return index.row(position, column)
     return None
 
 
 def _start(index: AnswerIndex, chosen: Selected, query: Query, current: int | None) -> int:
     """Where the page of the list begins: after a row, or so that the opened one is on it."""
     row = row_of(index, query.after) if query.after else None
-    place = None if row is None else chosen.place(row)
-    if place is not None:
-        return place + 1
-    here = None if current is None else chosen.place(current)
+    position = None if row is None else chosen.position(row)
+    if position is not None:
+        return position + 1
+    here = None if current is None else chosen.position(current)
     return 0 if here is None else here // PAGE_ROWS * PAGE_ROWS
 
 
@@ -152,7 +152,7 @@ def _addressed(asked: Asked) -> int | None:
     index = asked.state.index
     if len(rest) != 4 or not rest[3].isdigit():
         raise InputError("address", found="/".join(rest)[:80], expected="ITEM/SYSTEM/CONDITION/REPETITION")
-    return index.row(index.item_place(rest[0]), index.column(rest[1], rest[2], int(rest[3])))
+    return index.row(index.item_position(rest[0]), index.column(rest[1], rest[2], int(rest[3])))
 
 
 def answer_path(item: str, column: RunColumn) -> str:
@@ -299,7 +299,7 @@ class Opened:
     """One answer opened: its item, another run's answer beside it, and what all systems said."""
 
     item: Item
-    place: str
+    position: str
     first: Given
     second: Given | None
     options: tuple[tuple[str, str, bool, int, bool], ...]
@@ -327,25 +327,25 @@ class Opened:
 def open_answer(asked: Asked, chosen: Selected, row: int) -> Opened:
     """One answer with all that belongs to it."""
     index, query, store = asked.state.index, asked.query.but(), asked.view.store
-    place, number = index.located(row)
-    item = items_at(store, index, [place])[place]
-    first = given(asked, item, place, number)
-    beside = _beside(index, place, number, query.beside)
-    second = None if beside is None else given(asked, item, place, beside)
-    at = chosen.place(row)
+    position, number = index.located(row)
+    item = items_at(store, index, [position])[position]
+    first = given(asked, item, position, number)
+    beside = _beside(index, position, number, query.beside)
+    second = None if beside is None else given(asked, item, position, beside)
+    at = chosen.position(row)
     said_by = _said_by(asked, item)
     around = [_neighbour(asked, chosen, at, step) for step in (-1, 1)]
     pictures = [(one, picture_path(item.id, first.column, one)) for one in first.pictures[:_PICTURES]]
     return Opened(
         item=item,
-        place=f"{thousands(at + 1)} of {thousands(len(chosen))}" if at is not None else "not among those filtered",
+        position=f"{thousands(at + 1)} of {thousands(len(chosen))}" if at is not None else "not among those filtered",
         first=first,
         second=second,
         options=_options(item, first, said_by),
         asked=len([one for one in said_by.values() if one[0] is not AnswerState.NOT_ASKED]),
         key=key_of(item),
         accepted="" if item.reference is None else item.reference.rationale,
-        facets=tuple(facets_of(asked, place)),
+        facets=tuple(facets_of(asked, position)),
         systems=_systems(asked, item, said_by),
         besides=tuple(
             (column_name(one), " / ".join(column_words(one)))
@@ -395,7 +395,7 @@ def shown_words(one: Given) -> str:
     return f"As {one.column.run.system} was given them: {', '.join(parts)}."
 
 
-def _beside(index: AnswerIndex, place: int, number: int, wanted: str) -> int | None:
+def _beside(index: AnswerIndex, position: int, number: int, wanted: str) -> int | None:
     """The column to show beside another one: the one asked for, else the next system under the same condition that has an
     answer."""
     if wanted:
@@ -405,7 +405,7 @@ def _beside(index: AnswerIndex, place: int, number: int, wanted: str) -> int | N
     others: list[int] = [*range(number + 1, len(index.columns)), *range(number)]
     for other in others:
         one = index.columns[other]
-        there = STATES[int(one.state[place])] not in {AnswerState.NOT_ASKED, AnswerState.UNSUPPORTED}
+        there = STATES[int(one.state[position])] not in {AnswerState.NOT_ASKED, AnswerState.UNSUPPORTED}
         if there and one.run.condition == own.run.condition and one.run.system != own.run.system:
             return other
     return None
@@ -415,11 +415,11 @@ def _neighbour(asked: Asked, chosen: Selected, at: int | None, step: int) -> str
     if at is None or not 0 <= at + step < len(chosen):
         return ""
     index = asked.state.index
-    place, number = index.located(int(chosen.rows[at + step]))
-    return answer_path(index.items.ids[place], index.columns[number]) + asked.query.but().text()
+    position, number = index.located(int(chosen.rows[at + step]))
+    return answer_path(index.items.ids[position], index.columns[number]) + asked.query.but().text()
 
 
-def given(asked: Asked, item: Item, place: int, number: int) -> Given:
+def given(asked: Asked, item: Item, position: int, number: int) -> Given:
     """One run's answer to an item in full."""
     index, store = asked.state.index, asked.view.store
     column = index.columns[number]
@@ -428,7 +428,7 @@ def given(asked: Asked, item: Item, place: int, number: int) -> Given:
     return Given(
         column=column,
         name=column_name(column),
-        state=STATES[int(column.state[place])],
+        state=STATES[int(column.state[position])],
         answer=answer,
         found=found,
         facts=tuple(_facts(answer)),
@@ -441,7 +441,7 @@ def given(asked: Asked, item: Item, place: int, number: int) -> Given:
 def _facts(answer: Answer | None) -> list[tuple[str, str]]:
     if answer is None:
         return []
-    whole = isinstance(answer.parsed, str) and answer.parsed.split() == answer.text.split()
+    whole = answer.parsed == answer.text
     read = "the whole reply" if whole else said(answer.parsed) if answer.parsed is not None else "can't be read"
     found = [("Read as", read)]
     if answer.timing is not None:
@@ -469,7 +469,7 @@ def _scores(index: AnswerIndex, found: GivenAnswer) -> list[ScoreLine]:
         reply = () if judgement is None else tuple((name, said(one)) for name, one in judgement.reply.items())
         flags = () if judgement is None else judgement.flags
         lines.append(ScoreLine(metric.label, metric.show(score.value), score.label, score.scorer, reply, flags))
-    order = {metric.label: place for place, metric in enumerate(index.card.metrics)}
+    order = {metric.label: position for position, metric in enumerate(index.card.metrics)}
     return sorted(lines, key=lambda line: (order.get(line.metric, len(order)), line.scorer))
 
 
@@ -493,10 +493,10 @@ SaidBy = dict[int, tuple[AnswerState, Any]]
 def _said_by(asked: Asked, item: Item) -> SaidBy:
     """What every run said to an item."""
     index = asked.state.index
-    place = index.item_place(item.id)
-    values = parsed_values(asked.view.store, index, place)
+    position = index.item_position(item.id)
+    values = parsed_values(asked.view.store, index, position)
     return {
-        number: (STATES[int(column.state[place])], values.get(number)) for number, column in enumerate(index.columns)
+        number: (STATES[int(column.state[position])], values.get(number)) for number, column in enumerate(index.columns)
     }
 
 
@@ -514,12 +514,12 @@ def _chose(value: Any, letter: str) -> bool:
     return letter in value if isinstance(value, list) else value == letter
 
 
-def facets_of(asked: Asked, place: int) -> list[tuple[str, str, str]]:
+def facets_of(asked: Asked, position: int) -> list[tuple[str, str, str]]:
     """The facets of an item with their values, and the address of all answers that share one."""
     index, found = asked.state.index, []
     for name in index.facets:
         codes, values = index.items.coded_facet(name)
-        for one in values[int(codes[place])]:
+        for one in values[int(codes[position])]:
             query = asked.query.narrowed(facets=((name, one),), item="")
             shown = one if one not in {"yes", "no"} else f"{plain_name(name)}: {one}"
             found.append((plain_name(name), shown, path_of("b", asked.state.name, "answers") + query.text()))
@@ -562,8 +562,8 @@ def addressed_answer(asked: Asked) -> tuple[RunColumn, Item, Answer]:
     index, rest = asked.state.index, asked.segments[3:]
     if len(rest) < 4 or not rest[3].isdigit():
         raise InputError("address", found="/".join(rest)[:80], expected="ITEM/SYSTEM/CONDITION/REPETITION")
-    place, number = index.item_place(rest[0]), index.column(rest[1], rest[2], int(rest[3]))
-    item = items_at(asked.view.store, index, [place])[place]
+    position, number = index.item_position(rest[0]), index.column(rest[1], rest[2], int(rest[3]))
+    item = items_at(asked.view.store, index, [position])[position]
     column = index.columns[number]
     answer = given_answer(asked.view.store, column.run, item.id, column.repetition, keys=()).answer
     if answer is None:

@@ -113,11 +113,11 @@ def compare(asked: Asked) -> Page:
         Cell(name, label, int(crossed.named(name).sum()), path + query.but(cell=name).text(), name == cell)
         for name, label in CELLS.items()
     ]
-    places = mask.nonzero()[0]
+    positions = mask.nonzero()[0]
     after = row_of(index, query.after) if query.after else None
-    start = 0 if after is None else int((places <= index.located(after)[0]).sum())
-    here = places[start : start + PAGE_ROWS].tolist()
-    more = row_key(index, index.row(here[-1], a)) if here and start + PAGE_ROWS < len(places) else ""
+    start = 0 if after is None else int((positions <= index.located(after)[0]).sum())
+    here = positions[start : start + PAGE_ROWS].tolist()
+    more = row_key(index, index.row(here[-1], a)) if here and start + PAGE_ROWS < len(positions) else ""
     stamp = index.fingerprint, index.stamps[index.columns[a].run.id], index.stamps[index.columns[b].run.id]
     key = "pair", asked.state.name, names[a], names[b]
     figures = asked.view.desk.get(key, stamp, lambda: compute_pair(asked.view, index, a, b), _PATIENCE_S)
@@ -130,7 +130,7 @@ def compare(asked: Asked) -> Page:
         "cell": cell,
         "cell_label": CELLS[cell],
         "rows": rows,
-        "count": f"{count_of(len(places), 'item')}, {CELLS[cell]}",
+        "count": f"{count_of(len(positions), 'item')}, {CELLS[cell]}",
         "more": path + query.but(after=more).text() if more else "",
         "swap": path
         + query.but(a=names[b], b=names[a], cell={"only-a": "only-b", "only-b": "only-a"}.get(cell, cell)).text(),
@@ -196,13 +196,13 @@ def compute_pair(view: View, index: AnswerIndex, a: int, b: int) -> Pair:
     return Pair(comparison, tuple(parts))
 
 
-def _both(asked: Asked, index: AnswerIndex, places: list[int], a: int, b: int) -> list[Both]:
-    rows = [index.row(place, column) for place in places for column in (a, b)]
+def _both(asked: Asked, index: AnswerIndex, positions: list[int], a: int, b: int) -> list[Both]:
+    rows = [index.row(position, column) for position in positions for column in (a, b)]
     excerpts = {one.row: one for one in load_excerpts(asked.view.store, index, rows)}
-    questions = without_beginning([excerpts[index.row(place, a)].item.question for place in places])
+    questions = without_beginning([excerpts[index.row(position, a)].item.question for position in positions])
     found = []
-    for place, question in zip(places, questions, strict=True):
-        one, other = excerpts[index.row(place, a)], excerpts[index.row(place, b)]
+    for position, question in zip(positions, questions, strict=True):
+        one, other = excerpts[index.row(position, a)], excerpts[index.row(position, b)]
         href = (
             answer_path(one.item.id, one.column)
             + asked.query.but(beside=column_name(other.column), cell="", a="", b="").text()

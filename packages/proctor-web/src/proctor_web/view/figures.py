@@ -32,7 +32,7 @@ class Figures(Generic[T]):
 
 
 class FigureDesk:
-    """Computes figures on request. Whoever asks gets what is there at once: the newest result, an earlier one, or None
+    """Computes figures on request. Who asks gets what is there at once: the newest result, an earlier one, or None
     while the first one is computed."""
 
     def __init__(self) -> None:

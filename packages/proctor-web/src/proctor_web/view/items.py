@@ -31,35 +31,36 @@ def items(asked: Asked) -> Page:
     missing = _count(index.columns, kept, "missing")
     decided = right + wrong
     share = np.divide(right, decided, out=np.full(len(right), np.nan), where=decided > 0)
-    places = np.flatnonzero(listed)
+    positions = np.flatnonzero(listed)
     sort = query.sort if query.sort in ITEM_SORTS else "hardest"
-    keys = {"hardest": share, "easiest": -share, "split": np.abs(share - 0.5)}[sort][places]
-    places = places[np.argsort(np.where(np.isnan(keys), np.inf, keys), kind="stable")]
+    keys = {"hardest": share, "easiest": -share, "split": np.abs(share - 0.5)}[sort][positions]
+    positions = positions[np.argsort(np.where(np.isnan(keys), np.inf, keys), kind="stable")]
     start = int(query.after) if query.after.isdigit() else 0
-    here = places[start : start + PAGE_ROWS].tolist()
+    here = positions[start : start + PAGE_ROWS].tolist()
     known = items_at(store, index, here)
-    questions = without_beginning([known[place].question for place in here])
+    questions = without_beginning([known[position].question for position in here])
     rows: list[dict[str, Any]] = [
         {
-            "item": known[place].id,
-            "group": known[place].group,
+            "item": known[position].id,
+            "group": known[position].group,
             "question": excerpt(question),
-            "reference": excerpt(key_of(known[place]), 60),
-            "right": int(right[place]),
-            "wrong": int(wrong[place]),
-            "missing": int(missing[place]),
-            "share": percent(None if np.isnan(share[place]) else float(share[place])),
+            "reference": excerpt(key_of(known[position]), 60),
+            "right": int(right[position]),
+            "wrong": int(wrong[position]),
+            "missing": int(missing[position]),
+            "share": percent(None if np.isnan(share[position]) else float(share[position])),
             "marks": [
-                (name, int(count[place])) for name, count in (("right", right), ("wrong", wrong), ("missing", missing))
+                (name, int(count[position]))
+                for name, count in (("right", right), ("wrong", wrong), ("missing", missing))
             ],
-            "href": path_of("b", asked.state.name, "items", known[place].id),
-            "flags": [plain_name(name) for name, values in index.items.flags.items() if values[place] == "yes"],
+            "href": path_of("b", asked.state.name, "items", known[position].id),
+            "flags": [plain_name(name) for name, values in index.items.flags.items() if values[position] == "yes"],
         }
-        for place, question in zip(here, questions, strict=True)
+        for position, question in zip(here, questions, strict=True)
     ]
     path = path_of("b", asked.state.name, "items")
-    more = path + query.but(after=str(start + PAGE_ROWS)).text() if start + PAGE_ROWS < len(places) else ""
-    none_right = int(np.count_nonzero((right[places] == 0) & (decided[places] > 0)))
+    more = path + query.but(after=str(start + PAGE_ROWS)).text() if start + PAGE_ROWS < len(positions) else ""
+    none_right = int(np.count_nonzero((right[positions] == 0) & (decided[positions] > 0)))
     systems = ", ".join(query.wanted.systems) or (count_of(len(models), "system") if models else "baselines")
     counted = f"{systems} under {', '.join(conditions)}" if conditions else "no run"
     context = {
@@ -68,10 +69,10 @@ def items(asked: Asked) -> Page:
         "filters": [one for one in filters(asked) if one.name != "result"],
         "sort": sort,
         "sorts": ITEM_SORTS,
-        "count": f"{count_of(len(places), 'item')}; {count_of(none_right, 'item')} that none has right. Counted: {counted}",
+        "count": f"{count_of(len(positions), 'item')}; {count_of(none_right, 'item')} that none has right. Counted: {counted}",
     }
     plain = [{name: one for name, one in row.items() if name not in {"marks", "href"}} for row in rows]
-    return Page("items", context, {"items": len(places), "rows": plain}, plain, "items")
+    return Page("items", context, {"items": len(positions), "rows": plain}, plain, "items")
 
 
 def _count(columns: Any, kept: Any, result: str) -> Any:

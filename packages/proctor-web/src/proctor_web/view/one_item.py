@@ -11,14 +11,14 @@ from proctor_web.view.words import excerpt, key_of, kind_of, mark_of, options_of
 def one_item(asked: Asked) -> Page:
     """One item. Raises `InputError` for an unknown id."""
     index, store = asked.state.index, asked.view.store
-    place = index.item_place(asked.segments[3])
-    item = items_at(store, index, [place])[place]
+    position = index.item_position(asked.segments[3])
+    item = items_at(store, index, [position])[position]
     numbers = [
         number
         for number, column in enumerate(index.columns)
-        if STATES[int(column.state[place])] is not AnswerState.UNSUPPORTED
+        if STATES[int(column.state[position])] is not AnswerState.UNSUPPORTED
     ]
-    found = load_excerpts(store, index, [index.row(place, number) for number in numbers])
+    found = load_excerpts(store, index, [index.row(position, number) for number in numbers])
     lines = [
         {
             "kind": kind_of(one.state),
@@ -42,7 +42,7 @@ def one_item(asked: Asked) -> Page:
         "lines": lines,
         "options": options,
         "key": key_of(item),
-        "facets": facets_of(asked, place),
+        "facets": facets_of(asked, position),
         "asked": len([one for one in found if one.state is not AnswerState.NOT_ASKED]),
     }
     rows = [excerpt_data(one) for one in found]

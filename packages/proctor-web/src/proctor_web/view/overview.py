@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proctor.core import count_of, dollars, thousands, value
+from proctor.core import count_of, dollars, seconds, thousands, value
 from proctor.reports import Section, Source, Story, blocks_html, headline_section, story_of
 from proctor.results import AnswerState, Options, reading_once
 from proctor.runs import BASELINES
@@ -52,8 +52,8 @@ def overview(asked: Asked) -> Page:
     """The overview of a benchmark."""
     state = asked.state
     board = board_of(asked.view, state, _PATIENCE_S)
-    places = {name: place for place, name in enumerate(state.index.conditions)}
-    ordered = sorted(state.runs, key=lambda one: (one.progress.run.system, places[one.progress.run.condition]))
+    positions = {name: position for position, name in enumerate(state.index.conditions)}
+    ordered = sorted(state.runs, key=lambda one: (one.progress.run.system, positions[one.progress.run.condition]))
     rows = [run_row(asked, one) for one in ordered]
     context = {
         "runs": rows,
@@ -156,7 +156,7 @@ def run_row(asked: Asked, one: RunState) -> RunRow:
         seconds_or_dash(progress.seconds),
         "–" if cost is None else dollars(cost),
         progress.states.get(AnswerState.UNREADABLE, 0),
-        "" if not one.working or one.rate is None else f"{one.rate:.1f}/s" if one.rate < 100 else f"{one.rate:.0f}/s",
+        f"{seconds(one.rate)}/s" if one.working and one.rate is not None else "",
         run.system in BASELINES and kind == "done" and any(name not in BASELINES for name in asked.state.index.systems),
     )
 

@@ -53,7 +53,7 @@ class Query:
         return f"?{urlencode(pairs)}" if pairs else ""
 
     def but(self, **changes: object) -> Query:
-        """With other values; `after` starts anew unless it is given."""
+        """With other values; `after` starts from the first row unless it is given."""
         return replace(self, **{"after": "", **changes})  # type: ignore[arg-type]
 
     def narrowed(self, **changes: object) -> Query:

@@ -98,7 +98,9 @@ def without_beginning(texts: Sequence[str]) -> list[str]:
     if len(set(texts)) < 2:
         return list(texts)
     first, last = min(texts), max(texts)  # what these two share, all share
-    alike = next((place for place, both in enumerate(zip(first, last, strict=False)) if both[0] != both[1]), len(first))
+    alike = next(
+        (position for position, both in enumerate(zip(first, last, strict=False)) if both[0] != both[1]), len(first)
+    )
     shared = first[:alike].rpartition(" ")[0]
     if len(shared) < _LEAST_PREFIX:
         return list(texts)

@@ -33,9 +33,9 @@ class AnswerExcerpt:
     seconds: float | None
 
 
-def items_at(store: Store, index: AnswerIndex, places: Iterable[int]) -> dict[int, Item]:
-    """The items at these places of an index, by place."""
-    numbers = {int(index.items.number[place]): place for place in places}
+def items_at(store: Store, index: AnswerIndex, positions: Iterable[int]) -> dict[int, Item]:
+    """The items at these positions of an index, by position."""
+    numbers = {int(index.items.number[position]): position for position in positions}
     table, found = schema.items, dict[int, Item]()
     with store.reading() as connection:
         for part in in_parts(sorted(numbers)):
@@ -47,10 +47,10 @@ def items_at(store: Store, index: AnswerIndex, places: Iterable[int]) -> dict[in
 def load_excerpts(store: Store, index: AnswerIndex, rows: Sequence[int]) -> list[AnswerExcerpt]:
     """The answers at these rows of an index, in their order; one that is not there has no text."""
     located = {row: index.located(row) for row in rows}
-    items = items_at(store, index, {place for place, _ in located.values()})
+    items = items_at(store, index, {position for position, _ in located.values()})
     by_column: dict[int, dict[int, int]] = {}
-    for row, (place, number) in located.items():
-        by_column.setdefault(number, {})[int(index.items.number[place])] = row
+    for row, (position, number) in located.items():
+        by_column.setdefault(number, {})[int(index.items.number[position])] = row
     table = schema.answers
     columns = [table.c[name] for name in ("item", "parsed", "reason", "problem", "model_s")]
     query, known = select(*columns, func.substr(table.c.text, 1, _TEXT)), dict[int, list[Any]]()
@@ -62,16 +62,16 @@ def load_excerpts(store: Store, index: AnswerIndex, rows: Sequence[int]) -> list
                 for item, *rest in driver_rows(connection, query.where(own, table.c.item.in_(part))):
                     known[by_item[item]] = rest
     found = []
-    for row, (place, number) in located.items():
+    for row, (position, number) in located.items():
         column = index.columns[number]
         parsed, reason, problem, seconds, text = known.get(row, ("null", "", "", None, ""))
-        value = float(column.value[place])
+        value = float(column.value[position])
         found.append(
             AnswerExcerpt(
                 row=row,
-                item=items[place],
+                item=items[position],
                 column=column,
-                state=STATES[int(column.state[place])],
+                state=STATES[int(column.state[position])],
                 value=None if value != value else value,  # noqa: PLR0124 - NaN
                 parsed=json.loads(parsed),
                 text=text,
@@ -82,11 +82,11 @@ def load_excerpts(store: Store, index: AnswerIndex, rows: Sequence[int]) -> list
     return found
 
 
-def parsed_values(store: Store, index: AnswerIndex, place: int) -> dict[int, JsonValue]:
-    """What every run's answer to the item at a place was read as, by column; None where it can't be read."""
+def parsed_values(store: Store, index: AnswerIndex, position: int) -> dict[int, JsonValue]:
+    """What every run's answer to the item at a position was read as, by column; None where it can't be read."""
     table = schema.answers
     runs = sorted({column.run.id for column in index.columns})
-    own = table.c.run.in_(runs), table.c.item == int(index.items.number[place])
+    own = table.c.run.in_(runs), table.c.item == int(index.items.number[position])
     with store.reading() as connection:
         rows = driver_rows(connection, select(table.c.run, table.c.repetition, table.c.parsed).where(*own))
     known = {(run, repetition): json.loads(parsed) for run, repetition, parsed in rows}

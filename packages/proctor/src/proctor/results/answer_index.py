@@ -157,8 +157,8 @@ class Selected:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def place(self, row: int) -> int | None:
-        """The place of a row among these, from 0; None where it is not one of them."""
+    def position(self, row: int) -> int | None:
+        """The position of a row among these, from 0; None where it is not one of them."""
         found = np.flatnonzero(self.rows == row)
         return int(found[0]) if len(found) else None
 
@@ -239,7 +239,7 @@ class AnswerIndex:
         return found
 
     def column(self, system: str, condition: str, repetition: int = 0) -> int:
-        """The place of a run's repetition among `columns`. Raises `InputError` for an unknown one."""
+        """The position of a run's repetition among `columns`. Raises `InputError` for an unknown one."""
         for number, one in enumerate(self.columns):
             if (one.run.system, one.run.condition, one.repetition) == (system, condition, repetition):
                 return number
@@ -247,15 +247,15 @@ class AnswerIndex:
         known = list(dict.fromkeys(f"{one.run.system} / {one.run.condition}" for one in self.columns))
         raise InputError("run", found=repr(found), expected=one_of(known, found))
 
-    def item_place(self, item: str) -> int:
-        """The place of an item. Raises `InputError` for an unknown id."""
-        if item not in self._places:
+    def item_position(self, item: str) -> int:
+        """The position of an item. Raises `InputError` for an unknown id."""
+        if item not in self._positions:
             raise InputError("item", found=repr(item), expected=f"an item of {self.card.name}")
-        return self._places[item]
+        return self._positions[item]
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.items.ids)}
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.items.ids)}
 
     def facet_mask(self, name: str, value: str) -> Mask:
         """The items with this value of a facet. Raises `InputError` for an unknown facet."""
@@ -277,7 +277,7 @@ class AnswerIndex:
             kept &= self.facet_mask(name, value)[:, None]
         if wanted.item:
             one = np.zeros(len(self.items), dtype=np.bool_)
-            one[self.item_place(wanted.item)] = True
+            one[self.item_position(wanted.item)] = True
             kept &= one[:, None]
         for word in wanted.words:
             kept &= self._with_word(store, word, np.flatnonzero(kept.any(axis=0)).tolist())
@@ -310,24 +310,24 @@ class AnswerIndex:
     def selected(self, kept: Mask, total: int, sort: str = "item") -> Selected:
         """The answers of a mask, sorted."""
         width = max(1, len(self.columns))
-        place, column = np.nonzero(kept)
-        rows = place * width + column
+        position, column = np.nonzero(kept)
+        rows = position * width + column
         if sort == "system":
             rows = rows[np.argsort(column, kind="stable")]
         elif sort in {"worst", "best"} and len(self.columns):
-            values = np.stack([one.value for one in self.columns], axis=1)[place, column]
+            values = np.stack([one.value for one in self.columns], axis=1)[position, column]
             values = np.where(np.isnan(values), np.inf, values if sort == "worst" else -values)
             rows = rows[np.argsort(values, kind="stable")]
         distinct = np.flatnonzero(kept.any(axis=1))
         return Selected(rows, len(distinct), len(np.unique(self.items.group[distinct])), total)
 
     def located(self, row: int) -> tuple[int, int]:
-        """The item's place and the column of a row."""
+        """The item's position and the column of a row."""
         return divmod(row, max(1, len(self.columns)))
 
-    def row(self, place: int, column: int) -> int:
-        """The row of an item's place and a column."""
-        return place * max(1, len(self.columns)) + column
+    def row(self, position: int, column: int) -> int:
+        """The row of an item's position and a column."""
+        return position * max(1, len(self.columns)) + column
 
     def crossed(self, a: int, b: int) -> Cells:
         """Two columns crossed. Items that a system does not support are in no cell."""
@@ -353,8 +353,8 @@ class AnswerIndex:
                 found += [(number, searchable(body)) for number, body in driver_rows(connection, query)]
         texts = [""] * len(self.items)
         for number, text in found:
-            if (place := int(self.items.row_of[number])) >= 0:
-                texts[place] = text
+            if (position := int(self.items.row_of[number])) >= 0:
+                texts[position] = text
         self._texts[:] = texts
 
     def _with_word(self, store: Store, word: str, columns: Sequence[int]) -> Mask:
@@ -389,8 +389,8 @@ class AnswerIndex:
             own = schema.repetition_of(table, column.run.id, column.repetition)
             numbers = whole_numbers(connection, table.c.item, own & same(pattern, escape="\\"))
         found = np.zeros(len(self.items), dtype=np.bool_)
-        places = self.items.row_of[numbers]
-        found[places[places >= 0]] = True
+        positions = self.items.row_of[numbers]
+        found[positions[positions >= 0]] = True
         return found
 
 
@@ -502,8 +502,8 @@ def _columns(
 def _precedence(card: BenchmarkCard, series: Series) -> tuple[bool, int, bool, str]:
     """The headline decides first, then metrics in the benchmark's order, of one metric code before judges."""
     order = [metric.name for metric in card.metrics]
-    place = order.index(series.metric) if series.metric in order else len(order)
-    return series.metric != card.headline, place, series.scorer != CODE, series.scorer
+    position = order.index(series.metric) if series.metric in order else len(order)
+    return series.metric != card.headline, position, series.scorer != CODE, series.scorer
 
 
 def _state(

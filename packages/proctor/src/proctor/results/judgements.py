@@ -236,7 +236,7 @@ def scorer_summaries(store: Store, benchmark: str, runs: Sequence[Run]) -> list[
                 flags.setdefault(series.scorer, Counter())[series.metric] += sum(value == 1 for value in scored)
             else:
                 values.setdefault((series.metric, series.scorer), []).extend(scored)
-    order = {metric.name: place for place, metric in enumerate(card.metrics)}
+    order = {metric.name: row for row, metric in enumerate(card.metrics)}
     keys = sorted(values, key=lambda key: (order.get(key[0], len(order)), key))
     return [
         ScorerSummary(

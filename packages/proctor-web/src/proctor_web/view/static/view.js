@@ -1,5 +1,5 @@
 "use strict";
-// Follows the store, walks lists by keys, opens answers without loading the page anew. Everything can be read without it.
+// Follows the store, walks lists by keys, opens answers without loading the whole page. Everything can be read without it.
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
