@@ -79,7 +79,8 @@ def compute_judges(view: View, benchmark: str) -> tuple[Agreement, ...]:
     found = []
     for some in by_metric.values():
         names = [one.scorer for one in some][:_MOST_SCORERS]
-        pairs, alpha = (), None
+        pairs: tuple[tuple[str, str, int, float | None], ...] = ()
+        alpha = None
         if len(names) > 1:
             agreement = judge_agreement(view.store, benchmark, runs, names, metric=some[0].metric, all_items=True)
             pairs = tuple((pair.first, pair.second, pair.n, pair.share) for pair in agreement.pairs if pair.n)

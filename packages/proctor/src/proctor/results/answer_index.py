@@ -419,38 +419,47 @@ def load_index(
     `InputError` for an unknown benchmark."""
     card, fingerprint = store.card(benchmark), store.fingerprint(benchmark)
     runs = store.runs(benchmark)
-    if before is not None and before.fingerprint != fingerprint:
-        before = None
-    kept = (
-        {} if before is None or only is None else {run: before.stamps[run] for run in before.stamps if run not in only}
-    )
-    stamps = run_stamps(store, [run for run in runs if run.id not in kept])
-    stamps = {run.id: stamps.get(run.id) or kept[run.id] for run in runs}
-    if before is not None and before.card == card and before.stamps == stamps and _same_runs(before, runs):
+    if before is None or before.fingerprint != fingerprint:
+        items = load_items(store, card, all_items=True)
+        stamps = run_stamps(store, runs)
+        return AnswerIndex(card, items, fingerprint, *_read(store, card, runs, items, [], {}), stamps)
+    kept = {} if only is None else {run: stamp for run, stamp in before.stamps.items() if run not in only}
+    stamps = kept | run_stamps(store, [run for run in runs if run.id not in kept])
+    stamps = {run.id: stamps[run.id] for run in runs}
+    if before.card == card and before.stamps == stamps and _same_runs(before, runs):
         return before
-    items = before.items if before is not None else load_items(store, card, all_items=True)
-    known = {} if before is None or before.card.metrics != card.metrics else _by_run(before, runs, stamps)
-    metrics = list(before.metrics) if known and before is not None else []
-    fresh = [run for run in runs if run.id not in known]
-    with ThreadPoolExecutor(_SEARCHES) as pool:
-        loaded = dict(
-            zip(
-                [run.id for run in fresh], pool.map(lambda run: load_repetitions(store, run, items), fresh), strict=True
-            )
-        )
-    columns: list[RunColumn] = []
-    for run in runs:
-        columns += known.get(run.id) or _columns(card, run, loaded[run.id], metrics)
-    columns = [replace(one, run=run) for run in runs for one in columns if one.run.id == run.id]
-    index = AnswerIndex(card, items, fingerprint, tuple(columns), tuple(metrics), stamps)
-    if before is not None:
-        index._texts[:] = before._texts  # noqa: SLF001 - the same items
-        index._words.update(before._words)  # noqa: SLF001 - by the stamps of runs
+    known = _by_run(before, runs, stamps) if before.card.metrics == card.metrics else {}
+    metrics = list(before.metrics) if known else []
+    read = _read(store, card, runs, before.items, metrics, known)
+    index = AnswerIndex(card, before.items, fingerprint, *read, stamps)
+    index._texts[:] = before._texts  # noqa: SLF001 - the same items
+    index._words.update(before._words)  # noqa: SLF001 - by the stamps of runs
     return index
 
 
-def _same_runs(before: AnswerIndex | None, runs: Sequence[Run]) -> bool:
-    return before is not None and list({one.run.id: one.run for one in before.columns}.values()) == list(runs)
+def _read(
+    store: Store,
+    card: BenchmarkCard,
+    runs: Sequence[Run],
+    items: ItemTable,
+    metrics: list[tuple[Metric, str]],
+    known: Mapping[int, list[RunColumn]],
+) -> tuple[tuple[RunColumn, ...], tuple[tuple[Metric, str], ...]]:
+    """The columns of these runs, and the metrics that decide: those of `known` runs as they are, others from the store.
+    New metrics are added to `metrics`."""
+    fresh = [run for run in runs if run.id not in known]
+    with ThreadPoolExecutor(_SEARCHES) as pool:
+        loads = pool.map(lambda run: load_repetitions(store, run, items), fresh)
+        loaded = dict(zip([run.id for run in fresh], loads, strict=True))
+    columns: list[RunColumn] = []
+    for run in runs:
+        own = known.get(run.id) or _columns(card, run, loaded[run.id], metrics)
+        columns += [replace(one, run=run) for one in own]
+    return tuple(columns), tuple(metrics)
+
+
+def _same_runs(before: AnswerIndex, runs: Sequence[Run]) -> bool:
+    return list({one.run.id: one.run for one in before.columns}.values()) == list(runs)
 
 
 def _by_run(before: AnswerIndex, runs: Sequence[Run], stamps: Mapping[int, RunStamp]) -> dict[int, list[RunColumn]]:
