@@ -32,7 +32,9 @@ class Counts:
     def share(self) -> NDArray[np.float64]:
         """The share that has it right, of those with a result; NaN without one."""
         decided = self.right + self.wrong
-        return np.divide(self.right, decided, out=np.full(len(decided), np.nan), where=decided > 0)
+        shares: NDArray[np.float64] = np.full(len(decided), np.nan)
+        np.divide(self.right, decided, out=shares, where=decided > 0)
+        return shares
 
     def ordered(self, positions: Ints, sort: str) -> Ints:
         """Items in an order of `ITEM_SORTS`; those without a result last."""
