@@ -22,7 +22,6 @@ from proctor.results import (
     parsed_values,
 )
 from proctor.runs import MODEL, SHOWN, recorded
-from proctor.systems import prompt_as_sent
 from proctor_web.view.query import Query, column_name, column_of, facet_name, path_of
 from proctor_web.view.shown import ShownPicture, shown_pictures
 from proctor_web.view.site import Asked, Page
@@ -475,6 +474,8 @@ def _scores(index: AnswerIndex, found: GivenAnswer) -> list[ScoreLine]:
 
 def _prompt(index: AnswerIndex, item: Item, column: RunColumn, answer: Answer | None) -> tuple[str, ...]:
     """The messages as they were sent, where their recorded hash confirms them; empty otherwise."""
+    from proctor.systems import prompt_as_sent
+
     settings = column.run.settings.get("system")
     if answer is None or not isinstance(settings, dict):
         return ()

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from proctor.core import DASH, count_of, difference, interval, p_value, plain_name
-from proctor.results import (
-    BOTH,
-    CELLS,
-    AnswerIndex,
-    Comparison,
-    Options,
-    RunColumn,
-    compare_runs,
-    load_excerpts,
-    reading_once,
-)
+from proctor.results import CELLS, AnswerIndex, Options, RunColumn, load_excerpts, reading_once
 from proctor.runs import BASELINES
 from proctor_web.view.answers import PAGE_ROWS, answer_path, row_key, row_of
 from proctor_web.view.query import column_name, column_of, path_of
 from proctor_web.view.site import Asked, Page, View
 from proctor_web.view.words import excerpt, groups_words, key_of, kind_of, mark_of, said, without_beginning
+
+if TYPE_CHECKING:
+    from proctor.results import Comparison
 
 _PATIENCE_S = 0.4
 _FACETS = 12
@@ -69,7 +63,7 @@ class Pair:
         ends = interval(metric, found.ci_low, found.ci_high)
         level = f"{100 * one.level:g} % CI"
         shown = difference(metric, one.drawn)
-        if one.policy == BOTH:
+        if one.if_wrong != one.if_excluded:
             excluded = difference(metric, one.if_excluded.value)
             shown = f"{shown} with missing answers as wrong and {excluded} without them"
         p = "" if found.p is None else f"; p {p_value(found.p)}"
@@ -173,6 +167,8 @@ def _farness(one: RunColumn, own: RunColumn) -> tuple[bool, bool, bool]:
 def compute_pair(view: View, index: AnswerIndex, a: int, b: int) -> Pair:
     """The comparison of two runs by the metric that decides most items, and by facets. Only first repetitions have
     statistics."""
+    from proctor.results import compare_runs
+
     first, second = index.columns[a], index.columns[b]
     if first.run == second.run or first.repetition or second.repetition:
         return Pair(None, ())

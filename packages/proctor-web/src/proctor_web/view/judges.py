@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.core import number, number_interval, percent, plain_name, value
-from proctor.results import ScorerSummary, judge_agreement, reading_once, scorer_summaries
+from proctor.results import reading_once
 from proctor_web.view.site import Asked, Page, View
+
+if TYPE_CHECKING:
+    from proctor.results import ScorerSummary
 
 _PATIENCE_S = 0.4
 _MOST_SCORERS = 12
@@ -72,6 +75,8 @@ def judges(asked: Asked) -> Page:
 @reading_once()
 def compute_judges(view: View, benchmark: str) -> tuple[Agreement, ...]:
     """The scorers of each metric, and how far they agree on first answers."""
+    from proctor.results import judge_agreement, scorer_summaries
+
     runs = view.store.runs(benchmark)
     by_metric: dict[str, list[ScorerSummary]] = {}
     for one in scorer_summaries(view.store, benchmark, runs):

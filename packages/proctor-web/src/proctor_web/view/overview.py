@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.core import count_of, dollars, seconds, thousands, value
-from proctor.reports import Section, Source, Story, blocks_html, headline_section, story_of
 from proctor.results import AnswerState, Options, reading_once
 from proctor.runs import BASELINES
 from proctor_web.view.query import path_of
 from proctor_web.view.site import Asked, Page, View
 from proctor_web.view.watch import BenchmarkState, RunState
 from proctor_web.view.words import duration, kind_of, seconds_or_dash
+
+if TYPE_CHECKING:
+    from proctor.reports import Section, Story
 
 _PATIENCE_S = 0.25
 _FEWEST, _MOST_LOSSES = 5, 6
@@ -45,6 +47,8 @@ class Board:
     @property
     def html(self) -> str:
         """The leaderboard as HTML, as it stands in a report."""
+        from proctor.reports import blocks_html
+
         return blocks_html(self.section.blocks)
 
 
@@ -85,6 +89,8 @@ def board_of(view: View, state: BenchmarkState, patience_s: float = 0.0) -> Any:
 @reading_once()
 def compute_board(view: View, benchmark: str) -> Board:
     """The leaderboard of a benchmark, from the store as it is now. Raises `InputError` where there is none."""
+    from proctor.reports import Source, headline_section, story_of
+
     source = Source(view.store, benchmark, Options())
     source.check()
     section, story = headline_section(source), story_of(source)

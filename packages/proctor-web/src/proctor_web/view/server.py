@@ -92,6 +92,8 @@ def serve_view(opened: OpenView, sockets: Sequence[socket.socket]) -> None:
 
 def _warm(view: View) -> None:
     """Reads what the first search and the first opened answer need, so that nobody waits for it."""
+    for module in ("proctor.systems", "proctor.reports.headline", "proctor.reports.summary"):
+        import_module(module)
     for name, state in view.watch.states.items():
         view.store.item_numbers(name)
         state.index.read_texts(view.store)

@@ -61,22 +61,25 @@ def run_progress(store: Store, index: AnswerIndex, runs: Sequence[Run]) -> list[
     if not runs:
         return []
     with ThreadPoolExecutor(4) as pool:  # the database counts outside of Python's lock
-        timed, spent = pool.submit(_seconds, store, runs), pool.submit(run_costs, store, runs, index.items)
+        spent = pool.submit(run_costs, store, runs, index.items)
         causes = list(pool.map(lambda run: _causes(store, index, run), runs))
-        seconds, costs = timed.result(), {(one.system, one.condition): one for one in spent.result()}
+        costs = {(one.system, one.condition): one for one in spent.result()}
+    asked = [(run, costs.get((run.system, run.condition))) for run in runs]
+    seconds = {run.id: cost.consumption.mean_s for run, cost in asked if cost is not None}
+    seconds |= _seconds(store, [run for run, cost in asked if cost is None])
     found = []
     for run, why in zip(runs, causes, strict=True):
         columns = [column for column in index.columns if column.run.id == run.id]
         states = _states(columns)
         never = columns[0].count(AnswerState.UNSUPPORTED) if columns else 0
         failed = states[AnswerState.FAILED]
-        asked = sum(states.values()) - states[AnswerState.NOT_ASKED] - states[AnswerState.UNSUPPORTED]
+        there = sum(states.values()) - states[AnswerState.NOT_ASKED] - states[AnswerState.UNSUPPORTED]
         repeats = max(repeats_of(run.settings), len(columns), 1)
         found.append(
             RunProgress(
                 run=run,
                 expected=(len(index.items) - never) * repeats,
-                settled=asked - failed,
+                settled=there - failed,
                 failed=failed,
                 states={state: count for state, count in states.items() if count},
                 seconds=seconds.get(run.id),
@@ -92,6 +95,8 @@ def _states(columns: Iterable[RunColumn]) -> Counter[AnswerState]:
 
 
 def _seconds(store: Store, runs: Sequence[Run]) -> dict[int, float | None]:
+    if not runs:
+        return {}
     table = schema.answers
     timed = table.c.run.in_([run.id for run in runs]), table.c.status != Status.FAILED.value
     query = select(table.c.run, func.avg(table.c.model_s)).where(*timed).group_by(table.c.run)
