@@ -59,6 +59,7 @@ def others(names: str) -> dict[str, str]:
 
 
 WAYS = (
+    Way("view", "runs.db", "proctor_web:Listening proctor_web:open_view"),
     Way("serve site", "folder", "proctor_web:Listening proctor_web:open_review", {"same_user": "of a challenge"}),
     Way("serve site", "folder", "proctor_web:Listening proctor_challenge.pages.site_kind:KIND.open"),
     Way("challenge new", "folder focus --data d", "proctor_challenge:NewChallenge proctor_challenge:new_challenge"),

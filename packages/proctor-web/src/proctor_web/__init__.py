@@ -46,16 +46,18 @@ if TYPE_CHECKING:
     from proctor_web.trail import head as trail_head
     from proctor_web.trail import record as record_change
     from proctor_web.uploads import NoRoomError, Upload, receive_upload, remove_unfinished
+    from proctor_web.view.server import OpenView, open_view, serve_view
 else:
     export_lazily(__name__)
 
 __all__ = [
     "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "SITE_KINDS", "AccountsLocation", "BusyError",
-    "InvitationLink", "Listening", "NoRoomError", "Site", "SiteKind", "SiteStore", "StudyUpdate", "TrailReport",
-    "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role",
-    "confirm", "current", "decisions_from", "disable_person", "erase_person", "export_study", "find_account", "first_fault",
-    "invite_person", "is_address", "kind_of", "new_token", "newest_change", "open_review", "page", "people_table",
-    "prepare_accounts", "private_store", "progress_tables", "pseudonym_of", "ratings_to_scores", "read_trail",
-    "reassign_work", "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts",
-    "sample_study", "serve", "sheet_for", "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
+    "InvitationLink", "Listening", "NoRoomError", "OpenView", "Site", "SiteKind", "SiteStore", "StudyUpdate",
+    "TrailReport", "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound",
+    "change_role", "confirm", "current", "decisions_from", "disable_person", "erase_person", "export_study",
+    "find_account", "first_fault", "invite_person", "is_address", "kind_of", "new_token", "newest_change",
+    "open_review", "open_view", "page", "people_table", "prepare_accounts", "private_store", "progress_tables",
+    "pseudonym_of", "ratings_to_scores", "read_trail", "reassign_work", "receive_upload", "record_change",
+    "remove_unfinished", "require", "review_accounts", "sample_study", "serve", "serve_view", "sheet_for",
+    "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
 ]  # fmt: skip

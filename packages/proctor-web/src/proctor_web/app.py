@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from proctor_web.busy import RETRY_AFTER_S, BusyError, WriterGate, busy_reason, limit_waits
 from proctor_web.health import Health
 from proctor_web.pages import STATIC, page
+from proctor_web.protection import HEADERS, SecurityHeaders
 from proctor_web.routes import accounts
 from proctor_web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
 from proctor_web.site import Site, upload_limit
@@ -32,25 +33,11 @@ from proctor_web.strings import preferred, text
 MOST_BYTES = 1_000_000
 """The maximum size of a body in bytes, except for paths that take files (`Site.uploads`)."""
 
-_INVITATION = "/invitation/"
 _LINGER_S, _LINGER_BYTES = 20.0, 2**26
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _SECRET = ("password", "again")  # fields that no page repeats
 _BODY = "proctor.body"
 _ERRORS = (400, 403, 404, 405, 409, 413, 422, 429, 503)
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
-    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
 
 
 def create_app(site: Site) -> FastAPI:
@@ -63,7 +50,7 @@ def create_app(site: Site) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_check_origin)],
         middleware=[
-            Middleware(_SecurityHeaders, tls=site.tls),
+            Middleware(SecurityHeaders, tls=site.tls),
             Middleware(_BodyLimit, site=site),
             Middleware(Health, site=site),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
@@ -115,7 +102,7 @@ def _invalid_request(request: Request, error: Exception) -> Response:
 def _server_error(request: Request, error: Exception) -> Response:
     del request, error  # the server's log has it, with its traceback
     text = "The server could not answer. What was saved before is kept."
-    return PlainTextResponse(text, 500, _HEADERS | {"cache-control": "no-store"})
+    return PlainTextResponse(text, 500, HEADERS | {"cache-control": "no-store"})
 
 
 async def _database_error(request: Request, error: Exception) -> Response:
@@ -168,36 +155,6 @@ def _wants_page(request: Request) -> bool:
 
 
 # -- protection
-
-
-class _SecurityHeaders:
-    """Adds security headers to every response, and `no-store` to all but static files."""
-
-    def __init__(self, app: ASGIApp, *, tls: bool) -> None:
-        self._app = app
-        headers = _HEADERS | ({"strict-transport-security": "max-age=31536000"} if tls else {})
-        self._headers = _encoded(headers)
-        # Their address holds a secret, which a proxy would log with the next request as the address that it came from.
-        self._secret = _encoded(headers | {"referrer-policy": "strict-origin"})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        caching = b"no-cache" if scope["path"].startswith("/static/") else b"no-store"
-        headers = self._secret if scope["path"].startswith(_INVITATION) else self._headers
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = [pair for pair in message.get("headers", []) if pair[0].lower() != b"cache-control"]
-                message = {**message, "headers": [*own, *headers, (b"cache-control", caching)]}
-            await send(message)
-
-        await self._app(scope, receive, with_headers)
-
-
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _size(limit: int) -> str:

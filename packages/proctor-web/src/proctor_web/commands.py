@@ -69,6 +69,36 @@ def site(
         run(site, listening, [opened])
 
 
+def view(
+    store: Annotated[
+        str, Option("The store: a path of an SQLite file, or an SQLAlchemy URL.", metavar="STORE", argument=True)
+    ],
+    host: Annotated[str, Option("The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option("The port; 0 takes a free one.", low=0, high=65535)] = 0,
+    media: Annotated[
+        Path | None, Option("The benchmark's media. [default: the folder that the store remembers]", metavar="DIR")
+    ] = None,
+    tls_cert: Annotated[Path | None, Option("The certificate (PEM): pages by https.")] = None,
+    tls_key: Annotated[Path | None, Option("The certificate's key (PEM).")] = None,
+    ask_token: Annotated[bool, Option("Also ask visitors from this machine for the token.")] = False,
+) -> None:
+    """Look at a store in the browser, live.
+
+    Shows runs as they are asked, the leaderboard, every answer with the pictures that the model got, and two systems side
+    by side. The store is only read. On this machine no login is needed; on another address the printed link has a token,
+    without which nothing is shown.
+
+    Example: proctor view runs.db
+    """
+    from proctor_web import Listening, bound, open_view, serve_view
+
+    listening = Listening(host, port, tls_cert, tls_key)
+    opened = open_view(store, listening, media=media, ask_token=ask_token)
+    with bound(listening) as socket:
+        print_line(f"Showing {opened.title} at {opened.address(socket.getsockname()[1])} (Ctrl+C stops)")
+        serve_view(opened, [socket])
+
+
 def _opened(folder: Path, store: str | None, listening: Listening, *, same_user: bool) -> Site:
     from proctor_web import kind_of, open_review
 

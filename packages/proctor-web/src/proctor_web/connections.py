@@ -28,7 +28,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from proctor_web.sessions import network
+from proctor_web.proxies import network
 
 _TLS_BUFFER = 2**15  # bytes of each connection; asyncio's own 2**18 take 180 MB and long to clear for 700 of them
 _BATCH = 64  # connections taken in before others have their turn

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
-
-from proctor_web.sessions import network
 
 
 class PerVisitor:
@@ -92,3 +90,18 @@ def proxy_addresses(proxies: Sequence[str]) -> Callable[[str], bool]:
         return any(own.version == one.version and own.subnet_of(cast("Any", one)) for one in nets)
 
     return known
+
+
+def network(address: str) -> str:
+    """What counts as one address: of IPv6 the /64 network, which one connection has whole.
+
+    >>> network("192.0.2.7"), network("2001:db8::7"), network("unix")
+    ('192.0.2.7', '2001:db8::/64', 'unix')
+    """
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address[:80]
+    if isinstance(known, IPv6Address) and known.ipv4_mapped is None:
+        return str(IPv6Network((known, 64), strict=False))
+    return str(getattr(known, "ipv4_mapped", None) or known)

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import cast
 
 from fastapi import HTTPException, Request, Response
@@ -20,6 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_,
 from proctor.core import InputError
 from proctor_web.accounts import account_name, account_row, is_password
 from proctor_web.busy import change_if_free
+from proctor_web.proxies import network
 from proctor_web.schema import Role, accounts, keyed_hash, logins, new_token, sessions, token_hash, utc_text
 from proctor_web.site import Site
 
@@ -255,18 +255,3 @@ def begin_attempt(
         return None
     row = {"name_hash": name_hash, "account": account, "address": location, "at": utc_text(at), "ok": 0}
     return int(connection.execute(insert(logins).values(row).returning(logins.c.id)).scalar_one())
-
-
-def network(address: str) -> str:
-    """What counts as one address: of IPv6 the /64 network, which one connection has whole.
-
-    >>> network("192.0.2.7"), network("2001:db8::7"), network("unix")
-    ('192.0.2.7', '2001:db8::/64', 'unix')
-    """
-    try:
-        known = ip_address(address)
-    except ValueError:
-        return address[:80]
-    if isinstance(known, IPv6Address) and known.ipv4_mapped is None:
-        return str(IPv6Network((known, 64), strict=False))
-    return str(getattr(known, "ipv4_mapped", None) or known)

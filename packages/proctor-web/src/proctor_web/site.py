@@ -160,7 +160,7 @@ class Listening:
         if self.proxy and not address.startswith("https://"):
             expected = f"an address: https://… in {settings}, where browsers find the proxy"
             raise UsageError("--proxy", expected, found=repr(address))
-        if self.tls_cert is None and not self.proxy and not _is_loopback(self.host):
+        if self.tls_cert is None and not self.proxy and not is_loopback(self.host):
             expected = "--tls-cert and --tls-key, or --proxy: passwords don't go through a network unencrypted"
             raise UsageError("--host", expected, found=self.host)
         return self.tls_cert is not None or bool(self.proxy)
@@ -168,7 +168,7 @@ class Listening:
     @property
     def in_clear(self) -> bool:
         """Whether other machines than the proxy reach the server without TLS unless a firewall keeps them out."""
-        return self.tls_cert is None and not _is_loopback(self.host)
+        return self.tls_cert is None and not is_loopback(self.host)
 
     def names(self, address: str) -> tuple[str, ...]:
         """The names that the server answers to: this machine's, the public address's, and the one it listens on."""
@@ -214,7 +214,8 @@ def proxy_networks(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -52,7 +52,9 @@ _DATABASE_ERRORS = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
 RUN, READ, JUDGE = "Run", "Read results", "Judges"
 BUILD, CHALLENGE, STORE = "Build and review", "Challenges", "Media and stores"
 OWN = BUILD
-"""The headings of the help, in its order; `OWN` is that of other packages' commands."""
+"""The headings of the help, in its order; `OWN` is that of other packages' commands, except those in `TOP_PANELS`."""
+
+TOP_PANELS = {"view": READ}
 
 GROUPS = {
     "new": "Write an example: questions, or a package.",
@@ -125,7 +127,8 @@ other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
-        "demo", "list", "fetch", "run", "status", "import", "score", "results", "show", "compare", "explain", "plan", "analyze", "report", "export",
+        "demo", "list", "fetch", "run", "status", "view", "import", "score", "results", "show", "compare", "explain", "plan", "analyze", "report",
+        "export",
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),
@@ -171,7 +174,9 @@ def commands(wanted: str | None = None) -> typer.Typer:
         _add_of_packages(groups, gone)
     _add_own(app, groups, wanted, make)
     if not wanted:
-        add_top_commands(app, _own_names(), OWN, make)
+        add_top_commands(app, _own_names(), OWN, make, TOP_PANELS)
+        for name in (words for words in gone if " " not in words):
+            add_missing(app, name, name, gone[name])
     for panel, names in PANELS.items():
         for name in filter(groups.__contains__, names):
             app.add_typer(groups[name], name=name, rich_help_panel=panel, hidden=_all_gone(name, gone))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import takewhile, zip_longest
+from types import MappingProxyType
 from typing import Annotated, Any, get_origin, is_typeddict
 
 import typer
@@ -346,11 +347,18 @@ def add_missing(group: typer.Typer, name: str, words: str, package: str) -> None
     add(group, name, _broken(words, missing_package(package, f"proctor {words}")), hidden=True)
 
 
-def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, make: Callable[..., None]) -> None:
-    """Add the plugin commands without a group by `make`. Names of built-in commands (`taken`) are skipped."""
+def add_top_commands(
+    program: typer.Typer,
+    taken: Collection[str],
+    panel: str,
+    make: Callable[..., None],
+    panels: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Add the plugin commands without a group by `make`, under their heading in `panels` or else under `panel`. Names of
+    built-in commands (`taken`) are skipped."""
     for name in COMMANDS.names():
         if "." not in name and name not in taken:
-            make(program, name, _command(name), panel)
+            make(program, name, _command(name), panels.get(name, panel))
 
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:

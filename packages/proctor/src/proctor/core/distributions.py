@@ -24,7 +24,7 @@ COMMANDS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
     "proctor_web": (
         "serve site", "serve users", "review update", "review status", "review export", "review sheet",
-        "review sample",
+        "review sample", "view",
     ),
     "proctor_challenge": (
         "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",

@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from proctor.reports.analysis_tables import analysis_tables, table_units
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
-    from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis, rank_ends
+    from proctor.reports.charts import (
+        ChartRow,
+        ChartWords,
+        Lane,
+        LeaderboardChart,
+        chart_html,
+        condition_mark,
+        metric_axis,
+        rank_ends,
+    )
     from proctor.reports.comparisons import (
         comparison_blocks,
         differences_table,
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
         Record,
         ResultsTable,
     )
+    from proctor.reports.headline import headline_section
     from proctor.reports.item_audit import audit_section, item_analysis_blocks
     from proctor.reports.latex import latex
     from proctor.reports.leaderboard import (
@@ -76,7 +86,7 @@ if TYPE_CHECKING:
         who_advances,
     )
     from proctor.reports.reliance import reliance_tables
-    from proctor.reports.renderers import show_block, show_table
+    from proctor.reports.renderers import blocks_html, show_block, show_table
     from proctor.reports.report import (
         ReportSummary,
         write_audit_report,
@@ -97,7 +107,7 @@ if TYPE_CHECKING:
         rows_table,
         scored_table,
     )
-    from proctor.reports.summary import audit_sentences
+    from proctor.reports.summary import audit_sentences, story_of
 else:
     export_lazily(__name__)
 
@@ -107,17 +117,17 @@ __all__ = [
     "ExplanationTable", "FrameLike", "Lane", "LeaderboardChart", "LeaderboardTable", "PlanTable", "Prose",
     "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable", "Section", "Source",
     "Story", "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences", "audit_tables",
-    "board_notes", "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "consistency_notes",
-    "consistency_tables", "content_table", "contrast_cells", "cost_lines", "critical_table", "detail_tables",
-    "differences_table", "dimensions_table", "ends_of", "estimate_table", "few_groups_line", "fields_table",
-    "forest_figure", "forest_text", "interaction_line", "interaction_table", "item_analysis_blocks",
-    "judges_table", "latex", "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables",
-    "margin_line", "margin_notes", "merged_table", "metric_axis", "metric_board_table", "metric_pairs_table",
-    "noise_line", "outside_line", "p_words", "passages_table", "perturbation_notes", "perturbation_tables",
-    "plans_of", "policy_line", "power_tables", "rank_ends", "record_line", "records_table", "reliance_tables",
-    "removal_lines", "results_tables", "rows_table", "scarce_line", "scarce_metrics", "scarce_results", "score",
-    "scored_table", "show_block", "show_table", "significance_words", "spoken_language", "status_line",
-    "status_table", "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line",
-    "write_audit_report", "write_forest", "write_picture", "write_pictures", "write_public_report",
-    "write_report", "write_sections",
+    "blocks_html", "board_notes", "board_tables", "chart_html", "comparison_blocks", "condition_mark",
+    "condition_numbers", "consistency_notes", "consistency_tables", "content_table", "contrast_cells",
+    "cost_lines", "critical_table", "detail_tables", "differences_table", "dimensions_table", "ends_of",
+    "estimate_table", "few_groups_line", "fields_table", "forest_figure", "forest_text", "headline_section",
+    "interaction_line", "interaction_table", "item_analysis_blocks", "judges_table", "latex", "lead_tables",
+    "leaderboard_notes", "leaderboard_table", "leads_tables", "margin_line", "margin_notes", "merged_table",
+    "metric_axis", "metric_board_table", "metric_pairs_table", "noise_line", "outside_line", "p_words",
+    "passages_table", "perturbation_notes", "perturbation_tables", "plans_of", "policy_line", "power_tables",
+    "rank_ends", "record_line", "records_table", "reliance_tables", "removal_lines", "results_tables",
+    "rows_table", "scarce_line", "scarce_metrics", "scarce_results", "score", "scored_table", "show_block",
+    "show_table", "significance_words", "spoken_language", "status_line", "status_table", "story_of",
+    "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line", "write_audit_report",
+    "write_forest", "write_picture", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

@@ -95,6 +95,12 @@ def rank_ends(rank: int | None, low: int | None, high: int | None) -> str:
     return "" if low is None or low == high == rank else rank_range(low, high)
 
 
+def condition_mark(number: int) -> str:
+    """The mark of a condition as inline SVG, in its colour and shape (see `figures.condition_numbers`)."""
+    colour = number % figures.MAX_SERIES
+    return f'<svg class="mark c{colour}" aria-hidden="true"><svg x="50%" y="50%">{_marker(number)}</svg></svg>'
+
+
 def chart_html(chart: LeaderboardChart) -> str:
     """The chart as HTML. Every text is escaped; equal charts give equal bytes."""
     named = any(lane.name for row in chart.rows for lane in row.lanes)

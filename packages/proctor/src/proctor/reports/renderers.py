@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from proctor.core import Table, clean, thousands
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
     from markupsafe import Markup
 
     from proctor.reports.packing import BrowserData
@@ -223,17 +223,32 @@ def _plain_json(data: BrowserData) -> str:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
+    return _environment().get_template("report.html.j2")
+
+
+def blocks_html(blocks: Iterable[Block | str]) -> str:
+    """Blocks as HTML, as they stand in a report. Every text is escaped; it needs `chart.css` and rules for tables."""
+    from jinja2 import Template as Loaded
+
+    template: Loaded = _environment().get_template("blocks.html.j2")
+    return "\n".join(str(template.module.block(one)) for one in blocks)  # type: ignore[attr-defined]
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     from proctor.reports.charts import LeaderboardChart, chart_html
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = Environment(
+        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
     environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker, "chart": chart_html}
     environment.tests |= {
         kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind)
         for kind in (Prose, Table, Figure, LeaderboardChart)
     }
-    return environment.from_string(_asset("report.html.j2"))
+    return environment
 
 
 def _marker(x: float, series: int) -> Markup:

@@ -45,6 +45,9 @@ class Consumption:
     priced: int = 0
     """The answers whose price is known."""
 
+    mean_s: float | None = None
+    """The model's mean seconds over answers with requests, where the database adds up (`run_costs`)."""
+
 
 @dataclass(frozen=True)
 class RunCost:
@@ -120,15 +123,16 @@ def _spent(store: Store, runs: Sequence[Run], items: ItemTable) -> dict[int, Con
     answers, known = schema.answers, schema.items
     mine = known.c.benchmark == items.names.benchmark
     sums = func.sum(answers.c.requests), func.sum(answers.c.cost_usd), func.count(), func.count(answers.c.cost_usd)
+    mean = func.avg(answers.c.model_s).filter(answers.c.status != Status.FAILED.value)
     of_runs = answers.c.run.in_([run.id for run in runs]), answers.c.requests > 0
-    query = select(answers.c.run, *sums).where(*of_runs).group_by(answers.c.run)
+    query = select(answers.c.run, *sums, mean).where(*of_runs).group_by(answers.c.run)
     with store.reading() as connection:
         if connection.execute(select(func.count()).select_from(known).where(mine)).scalar_one() != len(items):
             return None
         rows = driver_rows(connection, query)
     return {
-        run: Consumption({}, int(requests), None, None, None, usd, asked - priced, priced)
-        for run, requests, usd, asked, priced in rows
+        run: Consumption({}, int(requests), None, None, None, usd, asked - priced, priced, mean_s)
+        for run, requests, usd, asked, priced, mean_s in rows
     }
 
 

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from proctor.core import Answer, Item, Judgement, Metric, Score, Status
-from proctor.judges import JUDGE_VOTE
+from proctor.judges import JUDGE_FLAGS, JUDGE_VOTE
 from proctor.results.arrays import load_items, load_raw_series
 from proctor.runs import Run, Store, answer_from_row, chosen_runs, known_items, schema
 from proctor.stats import Estimate, Resampling, krippendorff_alpha
@@ -211,6 +211,46 @@ def _pair(first: str, second: str, judgements: dict[str, dict[tuple[int, int], f
 
 
 @dataclass(frozen=True)
+class ScorerSummary:
+    """What one scorer gave by one metric: of how many answers, their mean value, and how many of its judgements have each
+    flag."""
+
+    metric: Metric
+    scorer: str
+    n: int
+    mean: float | None
+    flags: Mapping[str, int]
+
+
+def scorer_summaries(store: Store, benchmark: str, runs: Sequence[Run]) -> list[ScorerSummary]:
+    """All scorers of these runs' first answers, by metric in the benchmark's order. Flags of judges are no metrics of
+    their own."""
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=True)
+    values: dict[tuple[str, str], list[float]] = {}
+    flags: dict[str, Counter[str]] = {}
+    for run in runs:
+        for series in load_raw_series(store, run, items):
+            scored = series.values[series.scored].tolist()
+            if series.metric in JUDGE_FLAGS:
+                flags.setdefault(series.scorer, Counter())[series.metric] += sum(value == 1 for value in scored)
+            else:
+                values.setdefault((series.metric, series.scorer), []).extend(scored)
+    order = {metric.name: row for row, metric in enumerate(card.metrics)}
+    keys = sorted(values, key=lambda key: (order.get(key[0], len(order)), key))
+    return [
+        ScorerSummary(
+            card.metric(metric),
+            scorer,
+            len(values[metric, scorer]),
+            _mean(values[metric, scorer]),
+            flags.get(scorer, {}),
+        )
+        for metric, scorer in keys
+    ]
+
+
+@dataclass(frozen=True)
 class FlaggedJudgement:
     """One flagged judgement on an answer of a run: the judge's reply, and the text of the answer."""
 
@@ -309,17 +349,20 @@ def item_history(
     """The history of an item. Raises `InputError`, with the nearest id, for an unknown item, system or condition."""
     items = known_items(store, benchmark, [item_id])
     runs = chosen_runs(store, benchmark, systems, conditions)
-    return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
+    return ItemHistory(items[item_id], tuple(given_answer(store, run, item_id) for run in runs))
 
 
-def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
+def given_answer(
+    store: Store, run: Run, item_id: str, repetition: int = 0, keys: Sequence[tuple[str, str]] | None = None
+) -> GivenAnswer:
+    """One run's answer to an item, with its scores and the judgements behind them. `keys` are the metrics and scorers that
+    may have scored it; by default those of the run are looked up. Raises `KeyError` for an unknown item."""
     answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
     with store.reading() as connection:
-        own = select(answers).where(schema.repetition_of(answers, run.id), answers.c.item == number)
+        own = select(answers).where(schema.repetition_of(answers, run.id, repetition), answers.c.item == number)
         row = connection.execute(own).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
-    rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
-    found = tuple(Score(**row._asdict()) for row in rows)
+        found = _scores(connection, run, item_id, number, repetition, keys)
     judgements = store.judgements(score.judgement_key for score in found if score.judgement_key)
     while former := {str(judgement.reply.get("replaces") or "") for judgement in judgements.values()} - {
         "",
@@ -330,3 +373,22 @@ def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
             break
         judgements |= more
     return GivenAnswer(run, answer, found, tuple(judgements[key] for key in sorted(judgements)))
+
+
+def _scores(
+    connection: Connection, run: Run, item_id: str, number: int, repetition: int, keys: Sequence[tuple[str, str]] | None
+) -> tuple[Score, ...]:
+    """The scores of one answer, by scorer and metric: a look-up by the whole key for each, however many answers there
+    are."""
+    table = schema.scores
+    if keys is None:
+        query = select(table.c.metric, table.c.scorer).where(table.c.run == run.id).distinct()
+        keys = [(row.metric, row.scorer) for row in connection.execute(query)]
+    names = ("metric", "value", "scorer", "label", "judgement_key")
+    found = []
+    for metric, scorer in sorted(keys, key=lambda key: (key[1], key[0])):
+        own = schema.repetition_of(table, run.id, repetition), table.c.metric == metric, table.c.scorer == scorer
+        row = connection.execute(select(*(table.c[name] for name in names)).where(*own, table.c.item == number)).first()
+        if row is not None:
+            found.append(Score(item_id=item_id, repetition=repetition, **row._asdict()))
+    return tuple(found)

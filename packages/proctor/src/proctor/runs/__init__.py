@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from proctor.runs.recorded_answers import import_answers, import_systems
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
     from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range, repeats_of
-    from proctor.runs.run_leases import RunLostError, RunTakenError
+    from proctor.runs.run_leases import RunLostError, RunTakenError, runs_at_work
     from proctor.runs.run_status import BUSY, RunStatus, run_statuses
-    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
+    from proctor.runs.schema import MODEL, SHOWN, BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
@@ -84,22 +84,23 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "BASELINES", "BUSY", "CODE", "CONTROLS", "LEASE_S", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "STUDIES",
-    "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent",
-    "ItemClaims", "JudgeLimits", "JudgeTally", "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements",
-    "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions", "Probe", "Remake",
-    "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate", "RunLostError",
-    "RunStatus", "RunTakenError", "SecondJudgements", "Store", "StoreAwayError", "StoredStudy", "StoredTables",
-    "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask", "away", "beating", "check_file",
-    "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores", "database_clock",
-    "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs", "delete_scores",
-    "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
+    "BASELINES", "BUSY", "CODE", "CONTROLS", "LEASE_S", "LOCK_WAIT", "MODEL", "ORACLE", "PICTURE_TOKENS",
+    "SHOWN", "STUDIES", "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError",
+    "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally", "Lease", "LeasedRows", "Limits",
+    "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions",
+    "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate",
+    "RunLostError", "RunStatus", "RunTakenError", "SecondJudgements", "Store", "StoreAwayError", "StoredStudy",
+    "StoredTables", "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask", "away",
+    "beating", "check_file", "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores",
+    "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs",
+    "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
     "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers",
     "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "one_at_a_time", "open_engine",
     "open_orders", "other_model", "over_limit", "parsed_answer", "parted_numbers", "pause_runs", "plan",
     "probe", "put_order", "read_parcel", "reading", "record_study", "recorded", "refuse_other_scale",
     "refuse_out_of_range", "reinstate", "rename_system", "repeats_of", "requeue", "resume_runs",
-    "revise_benchmark", "run_name", "run_settings", "run_statuses", "score_answers", "score_changed",
-    "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta", "store_tables",
-    "stored_runs", "studies_of", "text_hash", "time_column", "whole_numbers", "why_unable", "write_open",
+    "revise_benchmark", "run_name", "run_settings", "run_statuses", "runs_at_work", "score_answers",
+    "score_changed", "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta",
+    "store_tables", "stored_runs", "studies_of", "text_hash", "time_column", "whole_numbers", "why_unable",
+    "write_open",
 ]  # fmt: skip

@@ -65,19 +65,21 @@ _MALFORMED = "malformed"  # SQLite's own word for a file whose pages are damaged
 T = TypeVar("T")
 
 
-def open_engine(store: str | Path, *, create: bool) -> Engine:
+def open_engine(store: str | Path, *, create: bool, read_only: bool = False) -> Engine:
     """An engine on a store, with the tables of this version.
 
-    `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. Connections are closed at
+    `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. With `read_only` the
+    database itself refuses every change: SQLite opens the file so (`mode=ro`), and PostgreSQL's transactions only read.
+    Connections are closed at
     the end of the program at the latest; the last process to close a file leaves everything in that one file. Raises
     `InputError` if there is no store (unless `create`), the file is no store, or its tables have another version. Raises
     `StoreAwayError` if it can't be used for now.
     """
-    engine, expected = _engine(store, create=create), "a store"
+    engine, expected = _engine(store, create=create and not read_only, read_only=read_only), "a store"
     core.when_gone(engine, _give_back, weakref.ref(engine))
     try:
         with reading(engine) as connection:
-            ready = _is_ready(connection, str(shown_url(store)), create=create)
+            ready = _is_ready(connection, str(shown_url(store)), create=create and not read_only)
         if not ready:
             expected = "a store that can be written"
             with engine.begin() as connection:
@@ -176,7 +178,7 @@ def store_files(shown: str) -> list[Path]:
     return [Path(f"{path}{part}") for part in ("", "-wal", "-shm", "-journal")]
 
 
-def _engine(store: str | Path, *, create: bool) -> Engine:
+def _engine(store: str | Path, *, create: bool, read_only: bool) -> Engine:
     text = str(store)
     if "://" in text and not text.startswith("sqlite"):
         try:
@@ -184,6 +186,8 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise InputError(shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL") from error
         event.listen(engine, "begin", _begin_postgres)
+        if read_only:
+            event.listen(engine, "begin", _only_read)
         return engine
     try:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
@@ -195,15 +199,19 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error
     except OSError as error:
         raise InputError(text, found=error.strerror or "an error", expected="a place for a store") from error
-    return _sqlite_engine(path, create=create)
+    return _sqlite_engine(path, create=create, read_only=read_only)
 
 
-def _sqlite_engine(path: Path, *, create: bool) -> Engine:
+def _sqlite_engine(path: Path, *, create: bool, read_only: bool) -> Engine:
     url = URL.create("sqlite", database=str(path))
     how: dict[str, Any] = {"timeout": _BUSY_S, "check_same_thread": False}
     whole = path.resolve() if path.is_symlink() else path
     closed = _closed_part(whole)
-    if closed is None:
+    if closed is None and read_only:
+        address = f"{whole.absolute().as_uri()}?mode=ro"
+        engine = create_engine(url, creator=lambda: sqlite3.connect(address, uri=True, **how), pool_size=_CONNECTIONS)
+        event.listen(engine, "begin", partial(_refuse_writing, whole))
+    elif closed is None:
         engine = create_engine(url, connect_args=how, pool_size=_CONNECTIONS)
     elif whole.exists():
         address = f"{whole.absolute().as_uri()}?mode=ro{_unchanging(whole)}"
@@ -299,6 +307,10 @@ def _use_wal(connection: sqlite3.Connection, record: object) -> None:
 def _begin_postgres(connection: Connection) -> None:
     if (wait_s := connection.get_execution_options().get(LOCK_WAIT)) is not None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout={int(wait_s * 1000)}")
+
+
+def _only_read(connection: Connection) -> None:
+    connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -39,6 +39,9 @@ RESTING = "failed"
 """Stands in place of a worker where an item failed recently."""
 
 
+_OWNED = ("id", "system", "condition", "owner", "owned_until")  # settings are long
+
+
 class RunTakenError(InputError):
     """The run has another owner: a living process, or another task in this one."""
 
@@ -148,6 +151,19 @@ def worker_named(row: RowMapping) -> str:
     return f"process {process.pid} on {process.host}"
 
 
+def runs_at_work(store: Store, benchmark: str) -> set[int]:
+    """The numbers of a benchmark's runs that somebody asks now: a process that owns the run, or workers that share it."""
+    table, claims = schema.runs, schema.claims
+    columns = [table.c[name] for name in _OWNED]
+    of_benchmark = table.c.benchmark == schema.benchmarks.c.id, schema.benchmarks.c.name == benchmark
+    with store.reading() as connection:
+        now = clock(connection)
+        rows = connection.execute(select(*columns).where(*of_benchmark)).mappings().all()
+        working = claims.c.worker != RESTING, ITEMS.in_force(now)
+        shared = set(connection.scalars(select(claims.c.run).where(*working).distinct()))
+    return {int(row["id"]) for row in rows if row["id"] in shared or at_work(row, now)}
+
+
 def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str = "") -> None:
     """Makes `owner` the owner of the runs ("": only within this transaction). Safe to repeat. Raises `RunTakenError` if
     another living owner or workers have one of them."""
@@ -168,9 +184,6 @@ def shared_run(connection: Connection, run_ids: Sequence[int]) -> int | None:
     table, now = schema.claims, clock(connection)
     live = table.c.run.in_(run_ids), table.c.worker != RESTING, ITEMS.in_force(now)
     return connection.scalar(select(table.c.run).where(*live).limit(1))
-
-
-_OWNED = ("id", "system", "condition", "owner", "owned_until")  # settings are long
 
 
 def refuse_owned(

@@ -62,10 +62,10 @@ class Fence(Protocol):
 
 class Store:
     """An open store. Several threads and processes may read and write at once. Answers and judgements are written without
-    the secrets of this process (`core.Scrubber`)."""
+    the secrets of this process (`core.Scrubber`). A store that is opened `read_only` refuses every change."""
 
-    def __init__(self, store: str | Path, *, create: bool = True) -> None:
-        self._engine = open_engine(store, create=create)
+    def __init__(self, store: str | Path, *, create: bool = True, read_only: bool = False) -> None:
+        self._engine = open_engine(store, create=create, read_only=read_only)
         core.when_gone(self, self._engine.dispose)
         self.shown = shown_url(store)
         self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error  # of rows past SQLAlchemy

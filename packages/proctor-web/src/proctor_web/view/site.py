@@ -1,0 +1,91 @@
+"""What the pages of a view share: the store that is followed, statistics, pictures; and what a page is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core import InputError, one_of
+from proctor.media import cache_folder, media_folder
+from proctor.runs import Store
+from proctor_web.view.figures import FigureDesk
+from proctor_web.view.query import Query, read_query
+from proctor_web.view.shown import ShownAgain
+from proctor_web.view.watch import BenchmarkState, StoreWatch
+
+TOKEN = "token"  # noqa: S105 - the name of the field
+"""Under this name an address may bring the token."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its template, what it fills in, and the same as data: `data` for JSON, `rows` for CSV."""
+
+    template: str
+    context: Mapping[str, Any]
+    data: Any = None
+    rows: Sequence[Mapping[str, Any]] = ()
+    tab: str = ""
+
+
+class View:
+    """A store that is shown. `media` is the folder of the media instead of the one that the store remembers."""
+
+    def __init__(self, store: Store, media: str | Path | None = None) -> None:
+        self.store, self.watch, self.desk = store, StoreWatch(store), FigureDesk()
+        self.media = media
+        self._shown: dict[str, ShownAgain] = {}
+
+    @property
+    def name(self) -> str:
+        """The store's name: that of its file, or the address of its server without a password."""
+        shown = self.store.shown
+        return Path(shown).name if "://" not in shown else shown
+
+    def state(self, benchmark: str) -> BenchmarkState:
+        """The newest state of a benchmark. Raises `InputError` for one that is not in the store."""
+        states = self.watch.states
+        if benchmark not in states:
+            raise InputError(
+                "benchmark", found=repr(benchmark), expected=one_of([*states], benchmark) if states else "one"
+            )
+        return states[benchmark]
+
+    def shown(self, benchmark: str) -> ShownAgain:
+        """What makes pictures of this benchmark again."""
+        if benchmark not in self._shown:
+            location = self.media or self.state(benchmark).index.card.folders.get("media")
+            root = None if location is None else media_folder(location, cache_folder(None))
+            self._shown[benchmark] = ShownAgain(self.store, benchmark, root)
+        return self._shown[benchmark]
+
+    def close(self) -> None:
+        """Ends the thread that follows the store, and removes cached pictures."""
+        self.watch.stop()
+        self.desk.close()
+        for one in self._shown.values():
+            one.close()
+        self.store.close()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request for a page of one benchmark. `part` is a piece of the page that its script asks for."""
+
+    view: View
+    state: BenchmarkState
+    pairs: Sequence[tuple[str, str]] = ()
+    segments: Sequence[str] = ()
+    query: Query = field(default_factory=Query)
+
+    @classmethod
+    def of(cls, view: View, benchmark: str, pairs: Sequence[tuple[str, str]], segments: Sequence[str]) -> Asked:
+        """What an address asks for. Raises `InputError` for what is unknown."""
+        state = view.state(benchmark)
+        return cls(view, state, pairs, segments, read_query(pairs, state.index))
+
+    def value(self, name: str) -> str:
+        """A value of the address; "" where there is none."""
+        return next((value for known, value in self.pairs if known == name), "")

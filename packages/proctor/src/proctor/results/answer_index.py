@@ -1,0 +1,540 @@
+"""All answers of a benchmark as arrays that are filtered in memory: what a page that browses answers is made from.
+
+A row is one answer: an item, a run and a repetition. An index is read again run by run, where a run has changed, and
+never altered. Texts stay in the store and are read for the rows that are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import func, select
+
+from proctor.core import InputError, Metric, Status, one_of
+from proctor.judges import JUDGE_FLAGS, UNRESOLVED
+from proctor.results.arrays import ItemTable, Outcomes, Series, StoredRepetition, load_items, load_repetitions
+from proctor.runs import CODE, BenchmarkCard, Run, Store, driver_rows, schema, whole_numbers
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class AnswerState(StrEnum):
+    """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them.
+
+    >>> AnswerState.NOT_ASKED.label
+    'not asked'
+    """
+
+    RIGHT = "right"
+    PARTIAL = "partial"
+    WRONG = "wrong"
+    UNREADABLE = "unreadable"
+    REFUSED = "refused"
+    TIMED_OUT = "timed_out"
+    ERROR = "error"
+    NOT_SUBMITTED = "not_submitted"
+    FAILED = "failed"
+    UNSCORED = "unscored"
+    NOT_ASKED = "not_asked"
+    UNSUPPORTED = "unsupported"
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        return self.value.replace("_", " ")
+
+
+STATES = tuple(AnswerState)
+_CODE = {state: code for code, state in enumerate(STATES)}
+
+MISSING = "missing"
+
+RESULTS: Mapping[str, tuple[AnswerState, ...]] = {
+    "right": (AnswerState.RIGHT,),
+    "partial": (AnswerState.PARTIAL,),
+    "wrong": (
+        AnswerState.WRONG,
+        AnswerState.UNREADABLE,
+        AnswerState.REFUSED,
+        AnswerState.TIMED_OUT,
+        AnswerState.ERROR,
+        AnswerState.NOT_SUBMITTED,
+    ),
+    MISSING: (AnswerState.FAILED, AnswerState.UNSCORED, AnswerState.NOT_ASKED),
+    **{
+        state.value: (state,)
+        for state in STATES
+        if state.value not in {"right", "partial", "wrong"} and state is not AnswerState.UNSUPPORTED
+    },
+}
+"""What answers can be filtered by: results (a system's own faults are wrong; what the infrastructure did, is not asked or
+waits for a judge is missing), and each cause."""
+
+SORTS = ("item", "system", "worst", "best")
+"""The orders of answers: by item, by system, or by value."""
+
+_WORDS = re.compile(r'"([^"]+)"|(\S+)')
+_MOST_WORDS = 6
+_PART = 5000
+_SEARCHES = 4
+_KEPT_WORDS, _KEPT_FILTERS = 64, 6
+
+
+@dataclass(frozen=True)
+class AnswerFilter:
+    """Which answers are meant; what is empty does not restrict. `facets` are pairs of a facet and its value; all words
+    of `text` (or phrases in quotes) must occur in the question, its options, its reference or the reply; `item` is one
+    item. `with_unasked` keeps items that were not asked, which are left out unless `results` names them."""
+
+    systems: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    facets: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    item: str = ""
+    with_unasked: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words and phrases of `text`.
+
+        >>> AnswerFilter(text='renal "left kidney"').words
+        ('renal', 'left kidney')
+        """
+        found = [phrase or word for phrase, word in _WORDS.findall(self.text)]
+        return tuple(dict.fromkeys(found))[:_MOST_WORDS]
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """The answers of one repetition of a run: for each item its state (a code of `STATES`), the value of the metric that
+    decides it (NaN without one), and which metric that is (a row of `AnswerIndex.metrics`; -1 for none)."""
+
+    run: Run
+    repetition: int
+    state: Ints
+    value: NDArray[np.float64]
+    metric: Ints
+
+    def where(self, states: Iterable[AnswerState]) -> Mask:
+        """The items whose answer ended in one of these states."""
+        return np.isin(self.state, [_CODE[state] for state in states])
+
+    def count(self, *states: AnswerState) -> int:
+        """How many answers ended so."""
+        return int(np.count_nonzero(self.where(states)))
+
+
+@dataclass(frozen=True)
+class RunStamp:
+    """What changes when a run's answers or scores do: their numbers, that of failed answers, the sum of scores."""
+
+    answers: int
+    failed: int
+    scores: int
+    total: float
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The rows that a filter keeps, in their order: each is `item * columns + column`. `items` and `groups` count distinct
+    ones among them, `total` the rows without the filter."""
+
+    rows: Ints
+    items: int
+    groups: int
+    total: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def position(self, row: int) -> int | None:
+        """The position of a row among these, from 0; None where it is not one of them."""
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Two columns crossed, as masks of items: both right, only the first, only the second, neither; and the items that
+    one of them lacks."""
+
+    both: Mask
+    only_a: Mask
+    only_b: Mask
+    neither: Mask
+    lacking: Mask
+
+    def named(self, name: str) -> Mask:
+        """A cell by its name (`CELLS`). Raises `InputError` for another one."""
+        if name not in CELLS:
+            raise InputError("cell", found=repr(name), expected=one_of(list(CELLS), name))
+        mask: Mask = getattr(self, name.replace("-", "_"))
+        return mask
+
+
+CELLS = {
+    "only-a": "only A right",
+    "only-b": "only B right",
+    "both": "both right",
+    "neither": "neither right",
+    "lacking": "missing in A or B",
+}
+"""The cells of two systems crossed, those that tell them apart first."""
+
+
+@dataclass(frozen=True)
+class AnswerIndex:
+    """The answers of one benchmark. `columns` are runs and repetitions, by system, condition and repetition; `metrics` are
+    those that decide states, with their scorers."""
+
+    card: BenchmarkCard
+    items: ItemTable
+    fingerprint: str
+    columns: tuple[RunColumn, ...]
+    metrics: tuple[tuple[Metric, str], ...]
+    stamps: Mapping[int, RunStamp]
+    _texts: list[str] = field(default_factory=list, repr=False)
+    _words: dict[tuple[int, int, RunStamp, str], Mask] = field(default_factory=dict, repr=False, compare=False)
+    _chosen: dict[tuple[AnswerFilter, str], Selected] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems, by name."""
+        return list(dict.fromkeys(column.run.system for column in self.columns))
+
+    @property
+    def conditions(self) -> list[str]:
+        """The conditions, in the benchmark's order."""
+        there = {column.run.condition for column in self.columns}
+        known = [name for name in self.card.conditions if name in there]
+        return known + sorted(there - set(known))
+
+    @cached_property
+    def state(self) -> Ints:
+        """The state of each answer: a row for each item, a column for each of `columns`."""
+        shape = len(self.items), len(self.columns)
+        return np.stack([one.state for one in self.columns], axis=1) if self.columns else np.zeros(shape, np.int64)
+
+    @cached_property
+    def facets(self) -> dict[str, list[str]]:
+        """The facets that answers can be filtered by, each with its values: the benchmark's and derived ones first."""
+        own = [*self.card.facets, *self.items.flags, *self.items.facet_names()]
+        found = {}
+        for name in dict.fromkeys(own):
+            if name != "group":
+                _, values = self.items.coded_facet(name)
+                distinct = sorted({value for some in values for value in some})
+                if 2 <= len(distinct) <= _MOST_VALUES:
+                    found[name] = distinct
+        return found
+
+    def column(self, system: str, condition: str, repetition: int = 0) -> int:
+        """The position of a run's repetition among `columns`. Raises `InputError` for an unknown one."""
+        for number, one in enumerate(self.columns):
+            if (one.run.system, one.run.condition, one.repetition) == (system, condition, repetition):
+                return number
+        found = f"{system} / {condition}" + (f", repetition {repetition}" if repetition else "")
+        known = list(dict.fromkeys(f"{one.run.system} / {one.run.condition}" for one in self.columns))
+        raise InputError("run", found=repr(found), expected=one_of(known, found))
+
+    def item_position(self, item: str) -> int:
+        """The position of an item. Raises `InputError` for an unknown id."""
+        if item not in self._positions:
+            raise InputError("item", found=repr(item), expected=f"an item of {self.card.name}")
+        return self._positions[item]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.items.ids)}
+
+    def facet_mask(self, name: str, value: str) -> Mask:
+        """The items with this value of a facet. Raises `InputError` for an unknown facet."""
+        if name not in self.items.facet_names():
+            raise InputError("facet", found=repr(name), expected=one_of(self.items.facet_names(), name))
+        codes, values = self.items.coded_facet(name)
+        return np.array([value in some for some in values], dtype=np.bool_)[codes]
+
+    def mask(self, store: Store, wanted: AnswerFilter) -> Mask:
+        """The answers that a filter keeps: a row for each item, a column for each of `columns`. Raises `InputError` for an
+        unknown facet, result or item."""
+        kept = np.ones((len(self.items), len(self.columns)), dtype=np.bool_)
+        for number, column in enumerate(self.columns):
+            fits = not wanted.systems or column.run.system in wanted.systems
+            fits = fits and (not wanted.conditions or column.run.condition in wanted.conditions)
+            kept[:, number] = fits
+        kept &= self._states(wanted)
+        for name, value in wanted.facets:
+            kept &= self.facet_mask(name, value)[:, None]
+        if wanted.item:
+            one = np.zeros(len(self.items), dtype=np.bool_)
+            one[self.item_position(wanted.item)] = True
+            kept &= one[:, None]
+        for word in wanted.words:
+            kept &= self._with_word(store, word, np.flatnonzero(kept.any(axis=0)).tolist())
+        return kept
+
+    def _states(self, wanted: AnswerFilter) -> Mask:
+        for name in wanted.results:
+            if name not in RESULTS:
+                raise InputError("result", found=repr(name), expected=one_of(list(RESULTS), name))
+        if wanted.results:
+            states = {state for name in wanted.results for state in RESULTS[name]}
+        else:
+            never = set() if wanted.with_unasked else {AnswerState.NOT_ASKED}
+            states = {*STATES} - never - {AnswerState.UNSUPPORTED}
+        return np.isin(self.state, [_CODE[state] for state in states])
+
+    def select(self, store: Store, wanted: AnswerFilter, sort: str = "item") -> Selected:
+        """The answers that a filter keeps, sorted. Raises `InputError` as `mask` does, and for an unknown order."""
+        if sort not in SORTS:
+            raise InputError("sort", found=repr(sort), expected=one_of(list(SORTS), sort))
+        if (wanted, sort) in self._chosen:
+            return self._chosen[wanted, sort]
+        kept = self.mask(store, wanted)
+        total = int(np.count_nonzero(self._states(AnswerFilter(with_unasked=wanted.with_unasked))))
+        found = self._chosen[wanted, sort] = self.selected(kept, total, sort)
+        for old in list(self._chosen)[:-_KEPT_FILTERS]:
+            self._chosen.pop(old, None)
+        return found
+
+    def selected(self, kept: Mask, total: int, sort: str = "item") -> Selected:
+        """The answers of a mask, sorted."""
+        width = max(1, len(self.columns))
+        position, column = np.nonzero(kept)
+        rows = position * width + column
+        if sort == "system":
+            rows = rows[np.argsort(column, kind="stable")]
+        elif sort in {"worst", "best"} and len(self.columns):
+            values = np.stack([one.value for one in self.columns], axis=1)[position, column]
+            values = np.where(np.isnan(values), np.inf, values if sort == "worst" else -values)
+            rows = rows[np.argsort(values, kind="stable")]
+        distinct = np.flatnonzero(kept.any(axis=1))
+        return Selected(rows, len(distinct), len(np.unique(self.items.group[distinct])), total)
+
+    def located(self, row: int) -> tuple[int, int]:
+        """The item's position and the column of a row."""
+        return divmod(row, max(1, len(self.columns)))
+
+    def row(self, position: int, column: int) -> int:
+        """The row of an item's position and a column."""
+        return position * max(1, len(self.columns)) + column
+
+    def crossed(self, a: int, b: int) -> Cells:
+        """Two columns crossed. Items that a system does not support are in no cell."""
+        first, second = self.columns[a], self.columns[b]
+        out = first.where([AnswerState.UNSUPPORTED]) | second.where([AnswerState.UNSUPPORTED])
+        lacking = (first.where(RESULTS[MISSING]) | second.where(RESULTS[MISSING])) & ~out
+        there = ~lacking & ~out
+        one, other = first.where(RESULTS["right"]), second.where(RESULTS["right"])
+        return Cells(there & one & other, there & one & ~other, there & ~one & other, there & ~one & ~other, lacking)
+
+    # -- words
+
+    def read_texts(self, store: Store) -> None:
+        """Reads the questions, options and references of all items, so that words are found in them at once."""
+        if self._texts or not len(self.items):
+            return
+        table, found = schema.items, list[tuple[int, str]]()
+        own = table.c.benchmark == self.items.names.benchmark
+        low, high = int(self.items.number.min()), int(self.items.number.max())
+        for start in range(low, high + 1, _PART):
+            query = select(table.c.id, table.c.body).where(table.c.id.between(start, start + _PART - 1), own)
+            with store.reading() as connection:
+                found += [(number, searchable(body)) for number, body in driver_rows(connection, query)]
+        texts = [""] * len(self.items)
+        for number, text in found:
+            if (position := int(self.items.row_of[number])) >= 0:
+                texts[position] = text
+        self._texts[:] = texts
+
+    def _with_word(self, store: Store, word: str, columns: Sequence[int]) -> Mask:
+        self.read_texts(store)
+        plain = word.casefold()
+        asked = np.fromiter((plain in text for text in self._texts), dtype=np.bool_, count=len(self.items))
+        kept = np.repeat(asked[:, None], len(self.columns), axis=1)
+        if asked.all():
+            return kept
+        with ThreadPoolExecutor(_SEARCHES) as pool:  # the database searches outside of Python's lock
+            found = pool.map(lambda number: self._remembered(store, self.columns[number], word), columns)
+            for number, replied in zip(columns, found, strict=True):
+                kept[:, number] |= replied
+        return kept
+
+    def _remembered(self, store: Store, column: RunColumn, word: str) -> Mask:
+        """The same as `_replied`, searched once for each state of a run."""
+        key = column.run.id, column.repetition, self.stamps[column.run.id], word
+        found = self._words.get(key)
+        if found is None:
+            found = self._words[key] = self._replied(store, column, word)
+            for old in list(self._words)[:-_KEPT_WORDS]:
+                self._words.pop(old, None)
+        return found
+
+    def _replied(self, store: Store, column: RunColumn, word: str) -> Mask:
+        """The items whose reply contains a word, letters of both cases alike."""
+        table = schema.answers
+        pattern = "%" + word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        same = table.c.text.like if store.dialect == "sqlite" else table.c.text.ilike  # SQLite's LIKE looks at no case
+        with store.reading() as connection:
+            own = schema.repetition_of(table, column.run.id, column.repetition)
+            numbers = whole_numbers(connection, table.c.item, own & same(pattern, escape="\\"))
+        found = np.zeros(len(self.items), dtype=np.bool_)
+        positions = self.items.row_of[numbers]
+        found[positions[positions >= 0]] = True
+        return found
+
+
+_MOST_VALUES = 200
+
+
+def searchable(body: str) -> str:
+    """The words of an item that are searched: its question, options and reference.
+
+    >>> searchable('{"question": "Which?", "options": ["The Liver"], "reference": {"answer": "A"}}')
+    'which?\\nthe liver\\na'
+    """
+    item = json.loads(body)
+    reference = item.get("reference") or {}
+    parts = [item.get("question", ""), *item.get("options", ()), reference.get("answer", "")]
+    parts += [*reference.get("accepted", ()), reference.get("rationale", "")]
+    return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in parts if one).casefold()
+
+
+def load_index(
+    store: Store, benchmark: str, before: AnswerIndex | None = None, only: Collection[int] | None = None
+) -> AnswerIndex:
+    """The index of a benchmark's answers. With an index from `before`, only runs that changed since are read; the same
+    index is returned where nothing has changed. Of runs that are not among `only` (by number; None: all) and were there
+    before, nothing is asked: to look whether a run has changed, the database counts its answers and scores. Raises
+    `InputError` for an unknown benchmark."""
+    card, fingerprint = store.card(benchmark), store.fingerprint(benchmark)
+    runs = store.runs(benchmark)
+    if before is None or before.fingerprint != fingerprint:
+        items = load_items(store, card, all_items=True)
+        stamps = run_stamps(store, runs)
+        return AnswerIndex(card, items, fingerprint, *_read(store, card, runs, items, [], {}), stamps)
+    kept = {} if only is None else {run: stamp for run, stamp in before.stamps.items() if run not in only}
+    stamps = kept | run_stamps(store, [run for run in runs if run.id not in kept])
+    stamps = {run.id: stamps[run.id] for run in runs}
+    if before.card == card and before.stamps == stamps and _same_runs(before, runs):
+        return before
+    known = _by_run(before, runs, stamps) if before.card.metrics == card.metrics else {}
+    metrics = list(before.metrics) if known else []
+    read = _read(store, card, runs, before.items, metrics, known)
+    index = AnswerIndex(card, before.items, fingerprint, *read, stamps)
+    index._texts[:] = before._texts  # noqa: SLF001 - the same items
+    index._words.update(before._words)  # noqa: SLF001 - by the stamps of runs
+    return index
+
+
+def _read(
+    store: Store,
+    card: BenchmarkCard,
+    runs: Sequence[Run],
+    items: ItemTable,
+    metrics: list[tuple[Metric, str]],
+    known: Mapping[int, list[RunColumn]],
+) -> tuple[tuple[RunColumn, ...], tuple[tuple[Metric, str], ...]]:
+    """The columns of these runs, and the metrics that decide: those of `known` runs as they are, others from the store.
+    New metrics are added to `metrics`."""
+    fresh = [run for run in runs if run.id not in known]
+    with ThreadPoolExecutor(_SEARCHES) as pool:
+        loads = pool.map(lambda run: load_repetitions(store, run, items), fresh)
+        loaded = dict(zip([run.id for run in fresh], loads, strict=True))
+    columns: list[RunColumn] = []
+    for run in runs:
+        own = known.get(run.id) or _columns(card, run, loaded[run.id], metrics)
+        columns += [replace(one, run=run) for one in own]
+    return tuple(columns), tuple(metrics)
+
+
+def _same_runs(before: AnswerIndex, runs: Sequence[Run]) -> bool:
+    return list({one.run.id: one.run for one in before.columns}.values()) == list(runs)
+
+
+def _by_run(before: AnswerIndex, runs: Sequence[Run], stamps: Mapping[int, RunStamp]) -> dict[int, list[RunColumn]]:
+    """The columns of runs without a change."""
+    settings = {run.id: run.settings for run in runs}
+    found: dict[int, list[RunColumn]] = {}
+    for column in before.columns:
+        run = column.run
+        if before.stamps.get(run.id) == stamps.get(run.id) and settings.get(run.id) == run.settings:
+            found.setdefault(run.id, []).append(column)
+    return found
+
+
+def run_stamps(store: Store, runs: Sequence[Run]) -> dict[int, RunStamp]:
+    """The stamp of each run."""
+    answers, scores = schema.answers, schema.scores
+    numbers = [run.id for run in runs]
+    if not numbers:
+        return {}
+    failed = func.count().filter(answers.c.status == Status.FAILED.value)
+    asked = select(answers.c.run, func.count(), failed).where(answers.c.run.in_(numbers)).group_by(answers.c.run)
+    given = select(scores.c.run, func.count(), func.sum(scores.c.value)).where(scores.c.run.in_(numbers))
+    with store.reading() as connection:
+        first = {run: (count, lost) for run, count, lost in driver_rows(connection, asked)}
+        second = {run: (count, total) for run, count, total in driver_rows(connection, given.group_by(scores.c.run))}
+    return {run: RunStamp(*first.get(run, (0, 0)), *second.get(run, (0, 0.0))) for run in numbers}
+
+
+def _columns(
+    card: BenchmarkCard, run: Run, loaded: Sequence[StoredRepetition], metrics: list[tuple[Metric, str]]
+) -> list[RunColumn]:
+    """The columns of one run; metrics that are not among `metrics` are added."""
+    found = []
+    for repetition, one in enumerate(loaded):
+        value = np.full(len(one.outcomes.status), np.nan)
+        decides = np.full(len(one.outcomes.status), -1, dtype=np.int64)
+        for series in sorted(one.series, key=lambda series: _precedence(card, series)):
+            if series.metric in JUDGE_FLAGS or series.metric == UNRESOLVED.name:
+                continue
+            key = card.metric(series.metric), series.scorer
+            if key not in metrics:
+                metrics.append(key)
+            new = series.scored & np.isnan(value)
+            value[new], decides[new] = series.values[new], metrics.index(key)
+        found.append(RunColumn(run, repetition, _state(one.outcomes, value, decides, metrics), value, decides))
+    return found
+
+
+def _precedence(card: BenchmarkCard, series: Series) -> tuple[bool, int, bool, str]:
+    """The headline decides first, then metrics in the benchmark's order, of one metric code before judges."""
+    order = [metric.name for metric in card.metrics]
+    position = order.index(series.metric) if series.metric in order else len(order)
+    return series.metric != card.headline, position, series.scorer != CODE, series.scorer
+
+
+def _state(
+    outcomes: Outcomes, value: NDArray[np.float64], decides: Ints, metrics: Sequence[tuple[Metric, str]]
+) -> Ints:
+    """The state of each item's answer."""
+    ends = [(one.high, one.low) if one.higher_is_better else (one.low, one.high) for one, _ in metrics]
+    best, worst = (np.array([pair[side] for pair in ends] + [np.nan])[decides] for side in (0, 1))
+    scored = ~np.isnan(value)
+    answered = outcomes.where(Status.ANSWERED)
+    unread = answered & ~outcomes.readable
+    rules = (
+        (outcomes.unsupported, AnswerState.UNSUPPORTED),
+        (~outcomes.asked, AnswerState.NOT_ASKED),
+        (outcomes.where(Status.FAILED), AnswerState.FAILED),
+        (outcomes.where(Status.REFUSED), AnswerState.REFUSED),
+        (outcomes.where(Status.TIMED_OUT), AnswerState.TIMED_OUT),
+        (outcomes.where(Status.ERROR), AnswerState.ERROR),
+        (unread & ~outcomes.submitted, AnswerState.NOT_SUBMITTED),
+        (scored & (value == best), AnswerState.RIGHT),
+        (unread & (~scored | (value == worst)), AnswerState.UNREADABLE),
+        (scored & (value == worst), AnswerState.WRONG),
+        (scored, AnswerState.PARTIAL),
+    )
+    return np.select([mask for mask, _ in rules], [_CODE[state] for _, state in rules], _CODE[AnswerState.UNSCORED])
