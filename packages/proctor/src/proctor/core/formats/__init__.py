@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
     from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
     from proctor.core.formats.timestamps import TimestampsFormat
+    from proctor.core.formats.unseen import sees_nothing
 else:
     export_lazily(__name__)
 
@@ -38,5 +39,5 @@ __all__ = [
     "PercentageFormat", "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat",
     "ShortTextFormat", "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents",
     "format_of_kind", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard", "json_values", "matching", "option_letters",
-    "rationale_in", "without_thoughts", "word_f1",
+    "rationale_in", "sees_nothing", "without_thoughts", "word_f1",
 ]  # fmt: skip
