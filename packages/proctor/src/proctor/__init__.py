@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         score,
         score_async,
         score_predictions,
+        sight,
+        sight_async,
         system,
         validate,
         verify,
@@ -81,5 +83,5 @@ __all__ = [
     "corrected", "critical", "export", "fetch", "formats", "import_answers", "import_answers_async", "judge",
     "judge_grid", "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async",
     "plan", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "stats", "system", "validate", "verify",
+    "score_predictions", "sight", "sight_async", "stats", "system", "validate", "verify",
 ]  # fmt: skip

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         score,
         score_async,
         score_predictions,
+        sight,
+        sight_async,
         verify,
     )
     from proctor.systems import system
@@ -36,6 +38,6 @@ __all__ = [
     "Evaluation", "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "corrected",
     "critical", "export", "fetch", "import_answers", "import_answers_async", "judge", "judge_grid",
     "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank",
-    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "system",
+    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "sight", "sight_async", "system",
     "validate", "verify",
 ]  # fmt: skip

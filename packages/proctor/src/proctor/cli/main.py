@@ -88,6 +88,7 @@ TREE = {
         "demo": "demo.demo",
         "list": "listing.list_things",
         "fetch": "benchmarks.fetch",
+        "sight": "sight.sight",
         "run": "run.run",
         "choose": "choose.choose",
         "import": "run.import_recorded",
@@ -121,7 +122,7 @@ other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
-        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "plan", "analyze", "report", "export",
+        "demo", "list", "fetch", "sight", "run", "import", "score", "results", "show", "compare", "plan", "analyze", "report", "export",
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
     from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
-    from proctor.runs.served import other_model, served_notes
+    from proctor.runs.served import model_notes, other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
     from proctor.runs.unresolved import decide, write_open
@@ -88,7 +88,7 @@ __all__ = [
     "count_scores", "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark",
     "delete_runs", "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute",
     "id_column", "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all",
-    "keyed_numbers", "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "one_at_a_time",
+    "keyed_numbers", "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "model_notes", "one_at_a_time",
     "open_engine", "open_orders", "other_model", "parsed_answer", "parted_numbers", "plan", "probe", "put_order",
     "read_parcel", "reading", "recorded", "refuse_other_scale", "refuse_out_of_range", "reinstate",
     "rename_system", "revise_benchmark", "run_name", "run_settings", "score_answers", "score_changed",

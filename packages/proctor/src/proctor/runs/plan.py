@@ -41,6 +41,7 @@ from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.unwritten import add_unwritten
+from proctor.sight import SIGHT, kept_result
 from proctor.systems import build_system
 
 
@@ -213,7 +214,10 @@ class _Asking:
         more |= {REPEATS: options.repeats} if options.repeats > 1 else {}
         if never := unsupported_items(system, self.benchmark.items):
             more[UNSUPPORTED] = never
-        return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | more
+        settings = run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s)
+        tested = kept_result(system.settings, self.library.cache_dir)
+        more |= {} if tested is None else {SIGHT: tested.note()}
+        return settings | more
 
     def run(self, system: System, condition: str) -> Run:
         """The run of a system, new or to be resumed."""

@@ -6,20 +6,11 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.sight.asking import ROUTES
-    from proctor.sight.examination import MOST_CALLS, MOST_SECONDS, Plan, examine
-    from proctor.sight.record import SIGHT, SightResult, keep, kept_result, sight_note
+    from proctor.sight.examination import Plan, examine
+    from proctor.sight.record import SIGHT, SightResult, keep, kept_result, record_file, sight_note
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "MOST_CALLS",
-    "MOST_SECONDS",
-    "ROUTES",
-    "SIGHT",
-    "Plan",
-    "SightResult",
-    "examine",
-    "keep",
-    "kept_result",
-    "sight_note",
-]
+    "ROUTES", "SIGHT", "Plan", "SightResult", "examine", "keep", "kept_result", "record_file", "sight_note",
+]  # fmt: skip

@@ -170,6 +170,8 @@ class Asker:
         prompt = prompt_for_benchmark("sight")
         system, frames, user = await frames_as_sent(item, shown, prompt)
         if probe.route == "schema":
+            if not self._client.takes_schema:
+                raise ConfigurationError(f"{self._client.name}: this model's protocol has no JSON schema for a reply")
             replied = await self._client.ask([*frames, user], system=system, shape=NumberReply)
         else:
             agent = Agent(self._client, _TOOLS, _FINAL, NumberReply, AgentLimits())

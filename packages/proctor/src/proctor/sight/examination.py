@@ -21,6 +21,7 @@ from proctor.sight.record import Finding, RouteResult, RouteState, SightResult
 MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
+_LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _PARITIES = (0, 1, 1, 0, 1, 0, 0, 1)  # neither early nor late positions are mostly even
 
 
@@ -54,7 +55,7 @@ async def examine(client: ModelClient, plan: Plan, on_change: Callable[[int], No
         model=client.name,
         settings=client.settings,
         media=plan.settings.model_dump(mode="json"),
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        at=course.at,
         seed=plan.seed,
         calls=asker.asked,
         seconds=round(spent, 1),
@@ -75,6 +76,7 @@ class _Course:
     def __init__(self, plan: Plan, deck: Deck, asker: Asker, on_change: Callable[[int], None]) -> None:
         self.plan, self.deck, self.asker = plan, deck, asker
         self.findings: list[Finding] = []
+        self.at = datetime.now(UTC).isoformat(timespec="seconds")
         self._on_change = on_change
         self._clips: dict[str, tuple[Clip, Clip]] = {}
 
@@ -106,7 +108,7 @@ class _Course:
         readings = [one for one in self.asker.readings if one.probe.route == route]
         told, state = count(readings, *READ, Kind.TONES), self._state(route, readings)
         note = "" if state in {"sees", "fault"} else _why(readings)
-        return RouteResult(state=state, right=told.right, replies=told.of, note=note)
+        return RouteResult(state=state, right=told.right, replies=told.of, note=note, at=self.at)
 
     def notes(self) -> list[str]:
         """What people should know beside the findings."""
@@ -153,14 +155,15 @@ class _Course:
             one, other = self._clips["frames"] = deck.clip(), deck.clip()
             size = len(one.values)
             asked += [*one.ends(), *other.ends(), *one.frames(_spread(size, 8)), *one.times(_spread(size, 4, shift=1))]
-        asked += [*deck.numbers(4), deck.black()]
+        asked += [*deck.numbers(4 if "frames" in routes else 6), deck.black()]
         for route in ("tools", "schema"):
             asked += deck.numbers(4, route) if route in routes else []
         if "video" in routes:
             one, other = self._clips["video"] = deck.file(), deck.file()
             asked += [*one.ends(), *other.ends(), *one.times(_spread(len(one.values), 3, shift=1))]
         if "frames" in routes:
-            asked += [*deck.ladders(2), *deck.colours(2), *deck.positions(2), *deck.sizes(1), *deck.motions(2)]
+            asked += deck.ladders(2) if deck.large[0] >= _LARGE else []
+            asked += [*deck.colours(2), *deck.positions(2), *deck.sizes(1), *deck.motions(2)]
         return asked + (deck.tones(4) if "sound" in routes else [])
 
     async def _sequence(self) -> None:

@@ -49,12 +49,21 @@ def number(value: int, size: tuple[int, int] = STILL, height: float = 0, paper: 
     return picture
 
 
+def rungs_in(height: int) -> tuple[int, ...]:
+    """The rungs that fit into a picture of this height, the smallest always among them.
+
+    >>> rungs_in(384) == RUNGS, rungs_in(144)
+    (True, (36, 27, 20, 15, 11, 8))
+    """
+    return next((RUNGS[k:] for k in range(len(RUNGS)) if sum(RUNGS[k:]) * 1.2 <= height), RUNGS[-1:])
+
+
 def ladder(values: Sequence[int], size: tuple[int, int]) -> Image:
-    """One number in each line, from large to small: line k has digits of `RUNGS[k]` pixels."""
-    picture = _sheet(size)
-    room = size[1] - sum(RUNGS[: len(values)])
-    top = gap = room / (len(values) + 1)
-    for value, height in zip(values, RUNGS, strict=False):
+    """One number in each line, from large to small: the digits are as high as the rungs that fit (`rungs_in`)."""
+    picture, heights = _sheet(size), rungs_in(size[1])
+    gap = (size[1] - sum(heights)) / (len(heights) + 1)
+    top = gap
+    for value, height in zip(values, heights, strict=True):
         _write(picture, str(value), (size[0] / 2, top + height / 2), height)
         top += height + gap
     return picture

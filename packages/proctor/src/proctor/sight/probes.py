@@ -161,7 +161,7 @@ class Deck:
         """A ladder of numbers: which is the smallest that can be read?"""
         made = []
         for _ in range(count):
-            rungs = self._next(len(pictures.RUNGS))
+            rungs = self._next(len(pictures.rungs_in(self.large[1])))
             words = (
                 "The picture shows numbers in lines, from large to small. Which is the smallest number that you can "
                 "still read?"

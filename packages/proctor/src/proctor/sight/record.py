@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,12 +46,14 @@ class Finding(FrozenModel):
 
 
 class RouteResult(FrozenModel):
-    """What a route showed: `right` of `replies` that are evidence; `note` says why it could not be checked."""
+    """What a route showed: `right` of `replies` that are evidence; `note` says why it could not be checked, `at` when it was
+    tested."""
 
     state: RouteState
     right: int = 0
     replies: int = 0
     note: str = ""
+    at: str = ""
 
 
 class KindResult(FrozenModel):
@@ -107,6 +109,14 @@ class SightResult(FrozenModel):
         """0 for `sees`, 1 for `fault`, 2 for `could not check`."""
         return {"sees": 0, "fault": 1, "could not check": 2}[self.state]
 
+    def wrong(self, routes: Collection[str]) -> list[str]:
+        """What is wrong with these routes, in sentences."""
+        return [finding.text for finding in self.findings if finding.route in routes]
+
+    def passed(self, routes: Collection[str]) -> bool:
+        """Whether all these routes were tested, and are seen."""
+        return all(name in self.routes and self.routes[name].state == "sees" for name in routes)
+
     @property
     def pending(self) -> bool:
         """Whether replies of a batch are to come."""
@@ -146,8 +156,15 @@ def record_file(settings: Mapping[str, Any], cache: str | Path | None = None) ->
 
 
 def keep(result: SightResult, cache: str | Path | None = None) -> Path:
-    """Writes a result in place of the one before, whole or not at all."""
-    file = record_file(result.settings, cache)
+    """Writes a result in place of the one before, whole or not at all. Routes that were not tested again, and what was wrong
+    with them, are kept."""
+    before, file = kept_result(result.settings, cache), record_file(result.settings, cache)
+    if before is not None:
+        others = {name: route for name, route in before.routes.items() if name not in result.routes}
+        wrong = tuple(one for one in before.findings if one.route in others)
+        required = tuple(dict.fromkeys((*(name for name in before.required if name in others), *result.required)))
+        update = {"routes": {**others, **result.routes}, "findings": (*wrong, *result.findings), "required": required}
+        result = result.model_copy(update=update)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, json.dumps(result.to_json(), indent=1, ensure_ascii=False) + "\n")
     return file
@@ -157,9 +174,11 @@ def kept_result(settings: Mapping[str, Any], cache: str | Path | None = None) ->
     """The last result for these settings; None without one, and for a file that is none (of another version, cut off)."""
     try:
         said = json.loads(record_file(settings, cache).read_bytes())
+        if not isinstance(said, dict):
+            return None
         said.pop("state", None)
         return SightResult.model_validate(said)
-    except (OSError, ValueError, AttributeError, ValidationError):
+    except (OSError, ValueError, ValidationError):
         return None
 
 

@@ -256,7 +256,7 @@ def _seconds(value: object) -> str:
 def smallest_read(readings: Sequence[Reading]) -> int | None:
     """The height of the smallest digits that were read on a ladder or in a large picture; None if none were."""
     heights = [
-        pictures.RUNGS[one.probe.rungs.index(one.value)]
+        pictures.RUNGS[len(pictures.RUNGS) - len(one.probe.rungs) + one.probe.rungs.index(one.value)]
         for one in readings
         if one.probe.kind is Kind.SMALLEST and one.right and isinstance(one.value, int)
     ]
