@@ -45,9 +45,10 @@ def test_the_constant_answer_that_scored_four_of_six() -> None:
 
 
 def test_weak_eyes_are_not_gone() -> None:
-    assert is_gone(Count(0, 4), Count(5, 5))
-    assert not is_gone(Count(0, 4), Count(2, 5))
-    assert not is_gone(Count(2, 8), Count(40, 40))  # a quarter is read: something arrives
+    assert is_gone(Count(0, 8), Count(5, 5))
+    assert not is_gone(Count(0, 4), Count(5, 5))  # too few replies
+    assert not is_gone(Count(0, 8), Count(2, 5))
+    assert not is_gone(Count(1, 8), Count(40, 40))  # one of 900 numbers is read: something arrives
     assert not is_gone(Count(0, 0), Count(5, 5))
     assert p_misplaced(0, 0) == 1.0
     assert p_misplaced(5, 8) > ALPHA > p_misplaced(6, 8)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from pydantic import JsonValue
 
-import proctor as door
+from proctor import api
 from proctor.core import UsageError
 from proctor.models import ModelClient, ModelSpec
-from proctor.runs import Store
+from proctor.runs import Run, Store
 from proctor.sight import kept_result
 from tests.support import sighted_server as served
 from tests.support.faulty_server import FaultyServer
@@ -40,7 +41,7 @@ def test_it_sees(cache: str) -> None:
         assert (done.returncode, kept(server.url, cache)) == (0, "sees")
         assert kept(server.url, cache, "another") is None
         assert kept("http://localhost:1/v1", cache) is None
-        table = door.sight("m", base_url=server.url, cache=cache, routes="tools", seed=5)
+        table = api.sight("m", base_url=server.url, cache=cache, routes="tools", seed=5)
     assert "Sight test of m: sees" in done.stdout
     assert "seed 5" in done.stderr
     assert [row["state"] for row in table] == ["sees"]
@@ -71,29 +72,29 @@ def test_an_unknown_route_is_one_line(cache: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("proctor: --routes smell is unknown: give one of frames, video, tools, schema, sound")
     with pytest.raises(UsageError, match="smell"):
-        door.sight("m", base_url="http://127.0.0.1:9/v1", routes=["smell"])
+        api.sight("m", base_url="http://127.0.0.1:9/v1", routes=["smell"])
 
 
 def test_seeds_are_drawn_and_recorded(cache: str) -> None:
     with FaultyServer(Sighted()) as server:
-        first, second = (door.sight("m", base_url=server.url, cache=cache, routes="tools") for _ in range(2))
+        first, second = (api.sight("m", base_url=server.url, cache=cache, routes="tools") for _ in range(2))
     assert first.data.seed != second.data.seed
 
 
 def test_a_route_that_was_not_tested_again_keeps_its_fault(cache: str) -> None:
     model = Sighted(fault=served.strips_with("tools"))
     with FaultyServer(model) as server:
-        door.sight("m", base_url=server.url, cache=cache, routes="tools")
-        assert door.sight("m", base_url=server.url, cache=cache, routes="schema").data.state == "sees"
+        api.sight("m", base_url=server.url, cache=cache, routes="tools")
+        assert api.sight("m", base_url=server.url, cache=cache, routes="schema").data.state == "sees"
         assert kept(server.url, cache) == "fault"
         model.fault = lambda parts, _: parts
-        door.sight("m", base_url=server.url, cache=cache, routes="tools")
+        api.sight("m", base_url=server.url, cache=cache, routes="tools")
         assert kept(server.url, cache) == "sees"
 
 
 def test_few_calls_leave_questions_unasked(cache: str) -> None:
     with FaultyServer(Sighted()) as server:
-        table = door.sight("m", base_url=server.url, cache=cache, routes=["tools", "schema"], calls=9)
+        table = api.sight("m", base_url=server.url, cache=cache, routes=["tools", "schema"], calls=9)
         assert server.count == 9
     assert table.data.state == "could not check"
     assert "no calls are left" in " ".join(table.notes)
@@ -169,6 +170,13 @@ def run(questions: Path, server: FaultyServer, cache: str, *more: str) -> str:
     return done.stderr
 
 
+def recorded(one: Run) -> dict[str, JsonValue]:
+    """What a run keeps of a sight test."""
+    told = one.settings["sight"]
+    assert isinstance(told, dict)
+    return told
+
+
 def test_run_says_once_that_nobody_knows(questions: Path, cache: str) -> None:
     with FaultyServer("Answer: yes") as server:
         said = run(questions, server, cache)
@@ -181,7 +189,7 @@ def test_run_says_once_that_nobody_knows(questions: Path, cache: str) -> None:
 def test_run_and_report_say_what_the_test_found(questions: Path, cache: str) -> None:
     store, page = questions.parent / "s.db", questions.parent / "report.html"
     with FaultyServer(Sighted()) as server:
-        table = door.sight("m", base_url=server.url, cache=cache, seed=1)
+        table = api.sight("m", base_url=server.url, cache=cache, seed=1)
         assert table.data.state == "sees"
         assert "sight" not in run(questions, server, cache)
         shown = proctor("results", questions, "--store", store)
@@ -196,21 +204,21 @@ def test_run_and_report_say_what_the_test_found(questions: Path, cache: str) -> 
 
 def test_run_says_what_is_wrong(questions: Path, cache: str) -> None:
     with FaultyServer(Sighted(fault=served.nothing_arrives)) as server:
-        assert door.sight("m", base_url=server.url, cache=cache, routes="frames").data.exit_code == 1
+        assert api.sight("m", base_url=server.url, cache=cache, routes="frames").data.exit_code == 1
         said = run(questions, server, cache)
     assert "says: No picture arrives: the model answers without them." in said
     (one,) = [one for one in Store(questions.parent / "s.db", create=False).runs("mine") if one.system == "m"]
-    assert one.settings["sight"]["state"] == "fault"
+    assert recorded(one)["state"] == "fault"
 
 
 def test_a_sight_test_makes_no_other_run(questions: Path, cache: str) -> None:
     """It may come between two calls of the same run."""
     with FaultyServer(Sighted()) as server:
         run(questions, server, cache)
-        door.sight("m", base_url=server.url, cache=cache, routes="tools")
+        api.sight("m", base_url=server.url, cache=cache, routes="tools")
         run(questions, server, cache)
     (one,) = [one for one in Store(questions.parent / "s.db", create=False).runs("mine") if one.system == "m"]
-    assert one.settings["sight"]["routes"] == ["tools"]
+    assert recorded(one)["routes"] == ["tools"]
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"version": 1}'])

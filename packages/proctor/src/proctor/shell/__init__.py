@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         score_predictions,
     )
     from proctor.shell.scoring_report import judge_report, metrics_report
-    from proctor.shell.sight import SightOptions, arrange_sight, sight, sight_async
+    from proctor.shell.sight_check import SightOptions, arrange_sight, sight, sight_async
     from proctor.shell.single_runs import SingleRun, import_single, plan_single, score_by_code
     from proctor.shell.stores import (
         Stored,

@@ -14,7 +14,7 @@ from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
 from proctor.sight import verdicts
 from proctor.sight.asking import ROUTES, Asker, Reading, count
-from proctor.sight.evidence import ALPHA, Count, is_gone
+from proctor.sight.evidence import ALPHA, Count
 from proctor.sight.probes import CHOSEN, READ, Clip, Deck, Kind, Probe
 from proctor.sight.record import Finding, RouteResult, RouteState, SightResult
 
@@ -22,7 +22,7 @@ MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
-_PARITIES = (0, 1, 1, 0, 1, 0, 0, 1)  # neither early nor late positions are mostly even
+_RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ async def examine(client: ModelClient, plan: Plan, on_change: Callable[[int], No
     with tempfile.TemporaryDirectory(prefix="proctor-sight-") as folder:
         library = MediaLibrary(Path(folder), plan.settings, Path(folder) / "cache")
         asker = Asker(client, library, calls=plan.calls, seconds=plan.seconds, concurrency=plan.concurrency)
-        course = _Course(plan, Deck(Path(folder), plan.seed, plan.settings), asker, on_change)
+        course = Course(plan, Deck(Path(folder), plan.seed, plan.settings), asker, on_change)
         started = time.monotonic()
         await course.run()
         spent = time.monotonic() - started
@@ -70,12 +70,14 @@ async def examine(client: ModelClient, plan: Plan, on_change: Callable[[int], No
     )
 
 
-class _Course:
-    """One test under way."""
+class Course:
+    """One test under way: `run` asks, and `findings` are what it finds. Apart from `examine`, so that it can be run with other
+    askers."""
 
     def __init__(self, plan: Plan, deck: Deck, asker: Asker, on_change: Callable[[int], None]) -> None:
         self.plan, self.deck, self.asker = plan, deck, asker
         self.findings: list[Finding] = []
+        self.unsure: dict[str, str] = {}
         self.at = datetime.now(UTC).isoformat(timespec="seconds")
         self._on_change = on_change
         self._clips: dict[str, tuple[Clip, Clip]] = {}
@@ -89,7 +91,7 @@ class _Course:
         if self._found(verdicts.cached(self.asker.of())):
             return
         if verdicts.is_blind(self.asker.of()):
-            await self._ask([*self.deck.colours(4), *self.deck.positions(4)])
+            await self._ask([*self.deck.numbers(4), *self.deck.colours(4), *self.deck.positions(4)])
             if self._found(verdicts.blind(self.asker.of())):
                 return
         await self._sequence()
@@ -107,7 +109,7 @@ class _Course:
         """What a route showed."""
         readings = [one for one in self.asker.readings if one.probe.route == route]
         told, state = count(readings, *READ, Kind.TONES), self._state(route, readings)
-        note = "" if state in {"sees", "fault"} else _why(readings)
+        note = "" if state in {"sees", "fault"} else self.unsure.get(route) or _why(readings)
         return RouteResult(state=state, right=told.right, replies=told.of, note=note, at=self.at)
 
     def notes(self) -> list[str]:
@@ -143,7 +145,7 @@ class _Course:
             return "fault"
         kinds = (Kind.END, Kind.FRAME) if route in {"frames", "video"} else (Kind.NUMBER, Kind.TONES)
         if readings and verdicts.seen_p(readings, kinds) < ALPHA:
-            return "sees"
+            return "could not check" if route in self.unsure else "sees"
         rejected = any(one.state == "rejected" for one in readings)
         return "not offered" if rejected and not count(readings).of else "could not check"
 
@@ -171,43 +173,57 @@ class _Course:
         if "frames" not in self._clips or self._found(verdicts.single(self.asker.of(), self.asker.of())):
             return
         if not await self._part("frames") and not self._found(verdicts.order(self.asker.of())):
-            await self._times("frames", 4)
+            await self._times("frames")
 
     async def _part(self, route: str) -> bool:
-        """Whether only a part of a clip arrives: asked again within and without it, on both clips."""
+        """Whether only a part of a clip arrives. What refutes one suspicion may raise another, with a later end."""
+        size = len(self._clips[route][0].values)
+        for _ in range(2):
+            for suspicion in verdicts.suspected_parts(self.asker.of(route=route), size):
+                if await self._confirmed(suspicion, route, size):
+                    return True
+        return False
+
+    async def _confirmed(self, suspicion: verdicts.Suspicion, route: str, size: int) -> bool:
+        """Whether it is so: asked again within and without the part, on both clips."""
         one, other = self._clips[route]
-        size = len(one.values)
-        suspicion = verdicts.suspected_part(self.asker.of(route=route), size)
-        if suspicion is None:
-            return False
         fresh: list[Reading] = []
         for clip, within in ((other, 3), (one, 2)):
             known = {reading.probe.at for reading in self.asker.of(Kind.FRAME, route=route) if clip.has(reading.probe)}
-            fresh += await self._ask(_again(clip, suspicion.inside, within, known))
-            readings = self.asker.of(route=route)
-            again = verdicts.suspected_part(readings, size)
-            if again is None or self._found(verdicts.part(again, fresh, readings, self.stills, size)):
-                return again is not None
-        return False
+            fresh += await self._ask(_again(clip, suspicion, within, known))
+            if count([reading for reading in fresh if suspicion.outside(reading.probe.at)]).right:
+                return False
+        readings = self.asker.of(route=route)
+        again = [found for found in verdicts.suspected_parts(readings, size) if found.code == suspicion.code]
+        found = bool(again) and self._found(verdicts.part(again[0], fresh, readings, self.stills, size))
+        if not found:
+            self.unsure[route] = (
+                f"perhaps only a part of the frames arrives ({suspicion.code} {suspicion.least} of {size})"
+            )
+        return found
 
-    async def _times(self, route: str, more: int) -> None:
+    async def _times(self, route: str) -> None:
         readings = self.asker.of(route=route)
         told = count(readings, Kind.TIME)
-        if not told.of or told.right * 4 > told.of or not count(readings, Kind.END).right:
+        if not told.of or told.right > 1 or not count(readings, Kind.END).right:
             return
-        await self._ask(self._clips[route][1].times(_spread(len(self._clips[route][1].values), more)))
-        self._found(verdicts.times(self.asker.of(route=route), self.stills, route))
+        await self._ask(self._clips[route][1].times(_spread(len(self._clips[route][1].values), 8)))
+        if not self._found(verdicts.times(self.asker.of(route=route), self.stills, route)):
+            told = count(self.asker.of(Kind.TIME, route=route))
+            if told.right * 4 < told.of:
+                self.unsure[route] = f"times: {told} right, which is too little to be sure"
 
     async def _other(self, route: str) -> None:
         """Whether another route shows what frames show; asked again where it seems not to."""
         told = self._told(route)
-        if told.of and told.right * 4 <= told.of and not is_gone(told, self._usual):
-            more = self._more(route)
-            await self._ask([*more, *self.deck.numbers(3)] if self.stills.of < 8 else more)
+        if told.of and told.right * 4 <= told.of:
+            await self._ask(
+                [*self._more(route), *self.deck.numbers(3 if self.stills.of < 8 and self.stills.right < 5 else 0)]
+            )
         if self._found(verdicts.lost(route, self._told(route), self._usual)):
             return
         if route == "video" and self._told(route).right and not await self._part("video"):
-            await self._times("video", 5)
+            await self._times("video")
 
     @property
     def _usual(self) -> Count:
@@ -232,7 +248,7 @@ class _Course:
         if height is None or not self.stills.right:
             return
         await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
-        self._found(verdicts.shrunk(self.asker.of(), self.deck.large[0]))
+        self._found(verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0]))
 
     def _found(self, finding: Finding | None) -> bool:
         if finding is not None:
@@ -258,23 +274,23 @@ def _why(readings: Sequence[Reading]) -> str:
 
 
 def _spread(size: int, count: int, shift: int = 0) -> list[int]:
-    """Positions spread over a clip, of both parities in each half; all of a short clip.
+    """Positions spread over a clip, with all rests modulo 4 early and late; all of a short clip.
 
     >>> _spread(64, 8), _spread(4, 8)
-    ([4, 13, 21, 28, 37, 44, 52, 61], [0, 1, 2, 3])
+    ([4, 15, 22, 29, 39, 44, 53, 62], [0, 1, 2, 3])
     """
     if size <= count:
         return list(range(size))
     middles = [int((k + 0.5) * size / count) + shift for k in range(count)]
-    odd = [_PARITIES[k % len(_PARITIES)] for k in range(count)]
-    return [min(size - 1, at + (at + parity) % 2) for at, parity in zip(middles, odd, strict=True)]
+    moved = [at + (rest - at) % 4 for at, rest in zip(middles, _RESTS * (count // 8 + 1), strict=False)]
+    return [at if at < size else at - 4 for at in moved]
 
 
-def _again(clip: Clip, inside: verdicts.Part, within: int, known: Container[int]) -> list[Probe]:
+def _again(clip: Clip, suspicion: verdicts.Suspicion, within: int, known: Container[int]) -> list[Probe]:
     """Questions outside and inside a part of a clip, for other frames than those known."""
     left = [at for at in range(len(clip.values)) if at not in known]
-    without = _some([at for at in left if not inside(at)], 4)
-    return clip.frames([*without, *_some([at for at in left if inside(at)], within)])
+    without = _some([at for at in left if suspicion.outside(at)], 4)
+    return clip.frames([*without, *_some([at for at in left if suspicion.inside(at)], within)])
 
 
 def _some(positions: Sequence[int], count: int) -> list[int]:

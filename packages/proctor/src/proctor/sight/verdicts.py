@@ -24,8 +24,9 @@ NUMBERS = 900
 _LEGIBLE_PX = (7, 9)  # the smallest digits that can be read are about as high as this
 _FEW = 6  # replies without which nothing is said
 _SMALL_ENOUGH = 11  # pixels: who reads these in a large picture gets it whole
+_LUCKY_TONES = 2  # right of eight: a quarter are by chance
 _REPEATED = 2  # numbers of other requests: one may be a guess
-_MODULI = (2, 3, 4)
+_MODULI = (2, 4)
 
 Part = Callable[[int], bool]
 """Which positions of a clip are seen."""
@@ -119,7 +120,7 @@ def single(stills: Sequence[Reading], many: Sequence[Reading]) -> Finding | None
     """Single pictures arrive, and of several none."""
     read, alone = count(many, Kind.END, Kind.FRAME), count(stills, Kind.NUMBER)
     arrived = [one for one in many if one.probe.kind in READ and one.position is not None]
-    if read.of < _FEW or arrived or not is_gone(read, alone):
+    if arrived or not is_gone(read, alone):
         return None
     evidence = f"alone {alone} numbers right, among many {read}"
     return Finding(
@@ -138,29 +139,34 @@ def arrived(readings: Sequence[Reading]) -> list[int]:
 
 class Suspicion(NamedTuple):
     """That a part of a clip alone arrives: the `first` or `last` `least` to `most` pictures, or every `least`-th (`dropped`).
-    `inside` says which positions belong to it."""
+    `inside` says which positions belong to it, and `outside` which surely do not."""
 
     code: Literal["first", "last", "dropped"]
     least: int
     most: int
     inside: Part
+    outside: Part
 
 
-def suspected_part(readings: Sequence[Reading], size: int) -> Suspicion | None:
-    """Which part of a clip alone seems to be seen; None if all of it may be."""
+def suspected_parts(readings: Sequence[Reading], size: int) -> list[Suspicion]:
+    """Which parts of a clip alone may be seen, the likelier first; none if all of it may be."""
     seen = arrived(readings)
     asked = [one for one in readings if one.probe.kind in {Kind.END, Kind.FRAME} and one.counts]
     if not seen or len(asked) < _FEW:
-        return None
+        return []
+    found = _dropped([one for one in asked if one.probe.kind is Kind.FRAME])
     low, high, margin = seen[0], seen[-1], max(2, size // 16)
     if size - 1 - high >= margin and low <= margin:
         later = min((one.probe.at for one in asked if one.probe.at > high), default=high + 1)
-        return Suspicion("first", high + 1, high + 1 if _said_twice(asked, high) else later, lambda at: at <= high)
-    if low >= margin and size - 1 - high <= margin:
+        most = high + 1 if _said_twice(asked, high) else later
+        found.append(Suspicion("first", high + 1, most, lambda at: at <= high, lambda at: at >= most + margin - 2))
+    elif low >= margin and size - 1 - high <= margin:
         earlier = max((one.probe.at for one in asked if one.probe.at < low), default=low - 1)
         most = size - low if _said_twice(asked, low) else size - 1 - earlier
-        return Suspicion("last", size - low, most, lambda at: at >= low)
-    return _dropped([one for one in asked if one.probe.kind is Kind.FRAME])
+        found.append(
+            Suspicion("last", size - low, most, lambda at: at >= low, lambda at: at < size - most - margin + 2)
+        )
+    return found
 
 
 def _said_twice(asked: Sequence[Reading], at: int) -> bool:
@@ -168,28 +174,32 @@ def _said_twice(asked: Sequence[Reading], at: int) -> bool:
     return sum(one.probe.kind is Kind.END and one.position == at for one in asked) > 1
 
 
-def _dropped(frames: Sequence[Reading]) -> Suspicion | None:
+def _dropped(frames: Sequence[Reading]) -> list[Suspicion]:
     for every in _MODULI:
         for rest in range(every):
             inside = count([one for one in frames if one.probe.at % every == rest])
             outside = count([one for one in frames if one.probe.at % every != rest])
             if inside.of >= 2 and outside.of >= 2 and inside.right * 4 >= inside.of * 3 and not outside.right:
-                return Suspicion("dropped", every, every, partial(_is_every, every, rest))
-    return None
+                is_kept, is_lost = partial(_is_every, every, rest), partial(_is_other, every, rest)
+                return [Suspicion("dropped", every, every, is_kept, is_lost)]
+    return []
 
 
 def _is_every(every: int, rest: int, at: int) -> bool:
     return at % every == rest
 
 
+def _is_other(every: int, rest: int, at: int) -> bool:
+    return at % every != rest
+
+
 def part(
     suspicion: Suspicion, fresh: Sequence[Reading], readings: Sequence[Reading], stills: Count, size: int
 ) -> Finding | None:
     """The finding, if in `fresh` readings nothing is read outside the part, significantly less than inside and alone."""
-    inside = suspicion.inside
-    outside = count([one for one in fresh if not inside(one.probe.at)])
-    within = count([one for one in fresh if inside(one.probe.at)])
-    if any(not inside(at) for at in arrived(readings)) or not is_gone(outside, within + stills):
+    outside = count([one for one in fresh if suspicion.outside(one.probe.at)])
+    within = count([one for one in fresh if suspicion.inside(one.probe.at)])
+    if any(suspicion.outside(at) for at in arrived(readings)) or not is_gone(outside, within + stills):
         return None
     evidence = (
         f"there {within} right, alone {stills}, elsewhere {outside} (p = {p_fewer(outside, within + stills):.2g})"
@@ -200,7 +210,7 @@ def part(
 
 def _part_text(suspicion: Suspicion, size: int, route: str) -> str:
     what = "frames" if route == "frames" else "numbers"
-    code, least, most, _ = suspicion
+    code, least, most = suspicion[:3]
     if code == "dropped":
         return f"{what.capitalize()} are dropped: only every {_ORDINAL[least]} of {size} arrives."
     if most == 1:
@@ -209,7 +219,7 @@ def _part_text(suspicion: Suspicion, size: int, route: str) -> str:
     return f"Only the {code} {many} of {size} {what} arrive."
 
 
-_ORDINAL = {2: "second", 3: "third", 4: "fourth"}
+_ORDINAL = {2: "second", 4: "fourth"}
 
 
 def misplaced(readings: Sequence[Reading]) -> list[Reading]:
@@ -237,7 +247,7 @@ def order(readings: Sequence[Reading]) -> Finding | None:
 def times(readings: Sequence[Reading], stills: Count, route: str) -> Finding | None:
     """Numbers are read, and their times are not those that were sent."""
     told, ends = count(readings, Kind.TIME), count(readings, Kind.END)
-    if not is_gone(told, ends + stills) or not ends.right:
+    if not is_gone(told, ends + stills, least=10, luck=1) or not ends.right:
         return None
     wrong = next((one for one in readings if one.probe.kind is Kind.TIME and one.state == "wrong"), None)
     evidence = f"{told} times right, first and last numbers {ends}"
@@ -276,13 +286,13 @@ def suspected_height(readings: Sequence[Reading]) -> int | None:
     return known[2] if best is None else known[min(known.index(best) + 2, known.index(_SMALL_ENOUGH))]
 
 
-def shrunk(readings: Sequence[Reading], side: int) -> Finding | None:
+def shrunk(readings: Sequence[Reading], stills: Count, side: int) -> Finding | None:
     """Digits of one height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
     server or by the model's own processor."""
     some = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
     small = count([one for one in some if not one.probe.large])
     large = count([one for one in some if one.probe.large])
-    if not is_gone(large, small):
+    if 2 * small.right <= small.of or not is_gone(large, small + stills, least=5):
         return None
     height = some[0].probe.height
     best = smallest_read(readings)
@@ -304,7 +314,7 @@ def shrunk(readings: Sequence[Reading], side: int) -> Finding | None:
 
 def lost(code: str, suspect: Count, usual: Count) -> Finding | None:
     """What arrives by frames is not seen by another route."""
-    if not is_gone(suspect, usual):
+    if not is_gone(suspect, usual, luck=_LUCKY_TONES if code == "sound" else 0):
         return None
     text = {
         "video": "The video file is ignored: what it shows is not seen.",
