@@ -45,6 +45,16 @@ def test_a_planted_fault_is_named(fault: str) -> None:
     assert result.calls == calls <= 64
 
 
+def test_a_tone_that_is_not_heard() -> None:
+    """Sound is tested where it is asked for by name."""
+    deaf = served.Sighted(fault=lambda parts, _: [part for part in parts if part.kind != "sound"])
+    result, calls = tried(deaf, routes=("frames", "sound"))
+    assert [finding.text for finding in result.findings] == ["The sound is ignored: tones in it are not heard."]
+    assert calls <= 64
+    result, _ = tried(served.Sighted(), routes=("sound",))
+    assert result.routes["sound"].state == "sees"
+
+
 def test_weak_eyes_do_not_hide_a_fault() -> None:
     """One picture in five is misread, and only the first 16 arrive."""
     result, _ = tried(served.Sighted(fault=served.only_first(16), misses=0.2, seed=3))

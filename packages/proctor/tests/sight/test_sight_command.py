@@ -16,6 +16,7 @@ from proctor.runs import Run, Store
 from proctor.sight import kept_result
 from tests.support import sighted_server as served
 from tests.support.faulty_server import FaultyServer
+from tests.support.paths import ROOT
 from tests.support.program import proctor
 from tests.support.sighted_server import Sighted
 
@@ -126,6 +127,16 @@ def test_a_batch_is_asked_in_files_and_read_from_them(tmp_path: Path, cache: str
     assert "sees" in second.stdout
 
 
+def test_the_page_shows_what_is_printed(cache: str) -> None:
+    page = (ROOT / "docs/tasks/sight-test.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- sight: only_first(16), seed 3 -->\n\n```text\n")[2].partition("```")[0]
+    with FaultyServer(Sighted(fault=served.only_first(16))) as server:
+        done = proctor("sight", "m", "--base-url", server.url, "--cache", cache, "--seed", "3")
+    lines = done.stdout.splitlines()
+    found = [line.rstrip() for line in (*lines[: lines.index("Questions")], lines[-1])]
+    assert found == shown.splitlines()
+
+
 def answer_batch(folder: Path, model: Sighted) -> None:
     """Answers all requests in the folder, as a provider's batch would."""
     lines = []
@@ -206,7 +217,7 @@ def test_run_says_what_is_wrong(questions: Path, cache: str) -> None:
     with FaultyServer(Sighted(fault=served.nothing_arrives)) as server:
         assert api.sight("m", base_url=server.url, cache=cache, routes="frames").data.exit_code == 1
         said = run(questions, server, cache)
-    assert "says: No picture arrives: the model answers without them." in said
+    assert "says: No picture arrives, or none is used: the model answers without them." in said
     (one,) = [one for one in Store(questions.parent / "s.db", create=False).runs("mine") if one.system == "m"]
     assert recorded(one)["state"] == "fault"
 

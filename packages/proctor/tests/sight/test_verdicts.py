@@ -145,6 +145,17 @@ def test_a_number_of_another_request_twice_is_a_cache() -> None:
     assert verdicts.cached(stills([200, 200, 200], (200, 201, 202))) is not None
     assert verdicts.cached(stills([200, 200, 202], (200, 201, 202))) is None  # once may be a guess
     assert verdicts.cached(stills([200, 777, 778], (200, 201, 202))) is None  # wrong, and of no picture
+    assert verdicts.cached(stills([300, 200, 201], (200, 201, 202))) is not None  # each is that of the one before
+
+
+def test_a_constant_answer_that_is_right_once_is_blind_and_no_cache() -> None:
+    """It always says 203, and the fourth picture shows 203."""
+    constant = stills([203] * 8, range(200, 208))
+    assert verdicts.cached(constant) is None
+    found = verdicts.blind(constant)
+    assert found is not None
+    assert found.evidence.startswith("1 of 8 numbers right")
+    assert "8 × the same reply (203)" in found.evidence
 
 
 def small(height: int, large: int, little: int) -> list[Reading]:

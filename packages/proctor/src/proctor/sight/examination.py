@@ -124,19 +124,19 @@ class Course:
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
             told.append("The model sees colours and places, and reads no number: too weak to check more.")
-        if self._varies():
-            told.append(
-                "Replies change with the picture and not without, but none can be used: the model is too weak to check."
-            )
-        return told
+        return [*told, *self._unlike()]
 
     def _chosen_p(self) -> float:
         return verdicts.seen_p(self.asker.of(), sorted(CHOSEN))
 
-    def _varies(self) -> bool:
-        """Whether still pictures get different replies, though none is right."""
-        said = [one.said for one in self.asker.of(Kind.NUMBER) if one.state in {"wrong", "unreadable"} and one.said]
-        return not count(self.asker.of(), *READ).right and len(said) > 3 and len(set(said)) == len(said)
+    def _unlike(self) -> list[str]:
+        """Whether different still pictures get different replies, where none of these can be used."""
+        said = [one.said for one in self.asker.of(Kind.NUMBER) if one.state == "unreadable" and one.said]
+        if len(said) < 4:
+            return []
+        if len(set(said)) == 1:
+            return [f"Different pictures get the same reply, which can't be read: {said[0]}"]
+        return ["Replies change with the picture, and can't be read."] if len(set(said)) == len(said) else []
 
     def _state(self, route: str, readings: Sequence[Reading]) -> RouteState:
         if any(one.state == "pending" for one in readings):

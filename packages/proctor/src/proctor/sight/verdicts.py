@@ -75,13 +75,10 @@ def kind_results(readings: Sequence[Reading]) -> tuple[KindResult, ...]:
 
 
 def cached(readings: Sequence[Reading]) -> Finding | None:
-    """Replies with the number of another request that was made in the same words."""
-    found = []
-    for words in {one.probe.item.question for one in readings if one.probe.kind in READ | {Kind.BLACK}}:
-        some = [one for one in readings if one.probe.item.question == words]
-        shown = {one.probe.truth for one in some if one.probe.truth is not None}
-        found += [one for one in some if one.state == "wrong" and one.value in shown]
-    if len(found) < _REPEATED:
+    """Replies with the number of another request that was made in the same words: that of the first one twice, or those of
+    two different ones. A constant answer may be the number of one later picture by chance."""
+    found = [one for words in _wordings(readings) for one in _of_another(words)]
+    if not found:
         return None
     first = found[0]
     evidence = f"{len(found)} replies with the number of another picture, such as {first.value}"
@@ -90,10 +87,34 @@ def cached(readings: Sequence[Reading]) -> Finding | None:
     return Finding(code="cached", route="frames", text=text, evidence=evidence)
 
 
+def _wordings(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """The readings of numbers by the words of their question."""
+    groups: dict[str, list[Reading]] = {}
+    for one in readings:
+        if one.probe.kind in READ | {Kind.BLACK}:
+            groups.setdefault(one.probe.item.question, []).append(one)
+    return list(groups.values())
+
+
+def _of_another(readings: Sequence[Reading]) -> list[Reading]:
+    """Wrong replies with the number of another one of these pictures, if they are no accident."""
+    shown = [one.probe.truth for one in readings if one.probe.truth is not None]
+    wrong = [one for one in readings if one.state == "wrong" and one.value in shown]
+    values = {one.value for one in wrong}
+    first = [one for one in wrong if one.value == shown[0]]
+    return wrong if len(values) > 1 or len(first) >= _REPEATED else []
+
+
+def _without_constant(readings: Sequence[Reading]) -> list[Reading]:
+    """The readings without right numbers that were also said, wrongly, of two pictures or more: a constant answer."""
+    said = Counter(one.value for one in readings if one.state == "wrong" and one.probe.kind in READ)
+    return [one for one in readings if not (one.right and one.probe.kind in READ and said[one.value] > 1)]
+
+
 def is_blind(readings: Sequence[Reading]) -> bool:
-    """Whether nothing that was read by frames is right, of enough replies; whether colours and the like are chosen no better
-    than by the best constant answer."""
-    read = count(readings, *READ)
+    """Whether no number that was read by frames is right, apart from a constant answer, of enough replies; and whether colours
+    and the like are chosen no better than by the best constant answer."""
+    read = count(_without_constant(readings), *READ)
     return read.of >= _FEW and not read.right and seen_p(readings, sorted(CHOSEN)) >= ALPHA
 
 
@@ -103,16 +124,19 @@ def blind(readings: Sequence[Reading]) -> Finding | None:
         return None
     read, chosen = count(readings, *READ), count(readings, *CHOSEN)
     said = Counter(
-        one.value if one.state == "wrong" else "nothing seen"
+        one.value if one.value is not None else "nothing seen"
         for one in readings
         if one.probe.kind in READ and one.counts
     )
-    most, times = said.most_common(1)[0]
-    evidence = f"{read} numbers right, {chosen} colours, places, sizes and motions (best constant answer as good)"
-    if times > 1:
-        evidence += f"; {times} × the same reply ({most})"
+    most, many = said.most_common(1)[0]
+    evidence = f"{read} numbers right, {chosen} colours, places, sizes and motions; a constant answer does as well"
+    if many > 1:
+        evidence += f"; {many} × the same reply ({most})"
     return Finding(
-        code="blind", route="frames", text="No picture arrives: the model answers without them.", evidence=evidence
+        code="blind",
+        route="frames",
+        text="No picture arrives, or none is used: the model answers without them.",
+        evidence=evidence,
     )
 
 
