@@ -244,6 +244,7 @@ WAYS = (
         {"dry_run": "asks nothing", "workers": "processes of the same command", "on": "where these are"},
         {"systems": "system"},
     ),
+    Way("sight", "m", "shell:arrange_sight", FORMAT),
     Way("choose", "bench --out folder", "shell:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers", others("decided_by")),
     Way(

@@ -33,7 +33,7 @@ def examined(url: str, model: str, cache: Path) -> SightResult:
         model,
         base_url=url,
         cache=cache,
-        seed=1,
+        redraw=1,
         max_frames=8,
         settings=_SHORT,
         retries=0,

@@ -20,7 +20,7 @@ from tests.support.paths import ROOT
 from tests.support.program import proctor
 from tests.support.sighted_server import Sighted
 
-FEW = ("--routes", "tools", "--seed", "5")
+FEW = ("--routes", "tools", "--redraw", "5")
 """A test without clips, which is fast."""
 
 
@@ -42,7 +42,7 @@ def test_it_sees(cache: str) -> None:
         assert (done.returncode, kept(server.url, cache)) == (0, "sees")
         assert kept(server.url, cache, "another") is None
         assert kept("http://localhost:1/v1", cache) is None
-        table = api.sight("m", base_url=server.url, cache=cache, routes="tools", seed=5)
+        table = api.sight("m", base_url=server.url, cache=cache, routes="tools", redraw=5)
     assert "Sight test of m: sees" in done.stdout
     assert "seed 5" in done.stderr
     assert [row["state"] for row in table] == ["sees"]
@@ -131,7 +131,7 @@ def test_the_page_shows_what_is_printed(cache: str) -> None:
     page = (ROOT / "docs/tasks/sight-test.md").read_text(encoding="utf-8")
     shown = page.partition("<!-- sight: only_first(16), seed 3 -->\n\n```text\n")[2].partition("```")[0]
     with FaultyServer(Sighted(fault=served.only_first(16))) as server:
-        done = proctor("sight", "m", "--base-url", server.url, "--cache", cache, "--seed", "3")
+        done = proctor("sight", "m", "--base-url", server.url, "--cache", cache, "--redraw", "3")
     lines = done.stdout.splitlines()
     found = [line.rstrip() for line in (*lines[: lines.index("Questions")], lines[-1])]
     assert found == shown.splitlines()
@@ -200,7 +200,7 @@ def test_run_says_once_that_nobody_knows(questions: Path, cache: str) -> None:
 def test_run_and_report_say_what_the_test_found(questions: Path, cache: str) -> None:
     store, page = questions.parent / "s.db", questions.parent / "report.html"
     with FaultyServer(Sighted()) as server:
-        table = api.sight("m", base_url=server.url, cache=cache, seed=1)
+        table = api.sight("m", base_url=server.url, cache=cache, redraw=1)
         assert table.data.state == "sees"
         assert "sight" not in run(questions, server, cache)
         shown = proctor("results", questions, "--store", store)

@@ -16,7 +16,6 @@ from proctor.core import (
     count_of,
     dollars,
     reader_or_default,
-    shell_word,
     store_word,
     thousands,
 )
@@ -25,7 +24,7 @@ from proctor.shell.model_options import RunOptions
 from proctor.shell.option_values import conditions_of
 from proctor.shell.options import filled, listed
 from proctor.shell.stores import StoredRuns, existing_store, open_store
-from proctor.shell.systems import ModelAccess, SystemLike, build_systems, orders_asked_by
+from proctor.shell.systems import ModelAccess, SystemLike, build_systems
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -64,6 +63,7 @@ class Arranged:
         """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
         from proctor.runs import add_baselines, plan, score_changed
+        from proctor.shell.sight_notes import sight_notes
 
         await self.access.check_servers()
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
@@ -81,7 +81,7 @@ class Arranged:
             *loaded.reading,
             *again,
             *self._warnings(),
-            *self._sight_notes(),
+            *sight_notes(self),
             *self.repeat_notes(),
             *plan_notes(planned),
             *baseline_notes(loaded),
@@ -100,42 +100,6 @@ class Arranged:
         asked = count_of(len(items), "question")
         found += [f"{name}: no sound in {silent} of {asked}" for name in unseen if silent]
         return found + (self._seen_before(items) if sees else [])
-
-    def _sight_notes(self) -> list[str]:
-        """Which served models are sent media by a route that passed no sight test, or failed the last one."""
-        from proctor.sight import kept_result
-
-        routes = self._routes()
-        served = [client for client in self.access.opened if client.servers and not client.spec.hears]
-        never, told = [], []
-        for client in served if routes and self.access.batch is None else ():
-            result = kept_result(client.settings, self.options["cache"])
-            if result is not None and (wrong := result.wrong(routes)):
-                told.append(f"{client.name}: its sight test of {result.at[:10]} says: {' '.join(wrong)}")
-            elif result is None or not result.passed(routes):
-                never.append(client)
-        if never:
-            names = ", ".join(dict.fromkeys(client.name for client in never))
-            other = "" if routes == ["frames"] else f" --routes {','.join(routes)}"
-            command = f"proctor sight {shell_word(never[0].name)} --base-url {never[0].servers[0]}{other}"
-            told.append(f"{names}: no sight test was passed, so nobody knows whether the media arrive ({command}).")
-        return told
-
-    def _routes(self) -> list[str]:
-        """The routes (`proctor.sight.ROUTES`) by which this run sends pictures and sound."""
-        from proctor.media import CONDITIONS
-
-        items = self.benchmark.counted(all_items=self.plan.all_items)
-        seen = [CONDITIONS.get(name) for name in self.conditions if CONDITIONS.get(name).sees]
-        pictured = [item for item in items if item.pictured] if any(one.shows for one in seen) else []
-        orders = any(item.answer.kind == "ordering" for item in pictured) and orders_asked_by(self.options) == "schema"
-        uses = {
-            "frames": bool(pictured) and self.options["video_as"] == "frames",
-            "video": bool(pictured) and self.options["video_as"] == "file",
-            "schema": orders,
-            "sound": any(one.hears for one in seen) and any(item.sounding for item in items),
-        }
-        return [name for name, used in uses.items() if used]
 
     def repeat_notes(self) -> list[str]:
         """What repetitions at temperature 0 are: the model draws nothing."""

@@ -29,8 +29,8 @@ else:
 class SightOptions(ModelOptions, total=False):
     """How a model is tested. `routes` are the ways in which a run may send media; without any, all but sound that the model's
     protocol has, of which frames alone must be seen. The others are the options of a run: what is tested is what it sends.
-    `seed` draws all pictures; without one it is drawn, so that no cache knows them, and recorded (in a `batch` it is 0, since
-    the same requests have to be made again). At most `calls` questions are asked within `within_s` seconds. `on_change` is
+    All pictures are drawn by a seed, which is recorded; it is a new one each time, so that no cache knows them, or that of an
+    earlier test (`redraw`; in a `batch` it is 0, since the same requests have to be made again). At most `calls` questions are asked within `within_s` seconds. `on_change` is
     called with the number of calls so far."""
 
     routes: Annotated[
@@ -50,7 +50,9 @@ class SightOptions(ModelOptions, total=False):
     ]
     max_side: MaxSide
     cache: Cache
-    seed: Annotated[int | None, Option("The random seed; it is recorded. [default: drawn]", low=0)]
+    redraw: Annotated[
+        int | None, Option("Draw the pictures of an earlier test: its seed. [default: new ones]", low=0, metavar="SEED")
+    ]
     calls: Annotated[int, Option("At most this many questions.", default=64, low=8, high=64, group=_LIMITS)]
     within_s: Annotated[float, Option("Seconds after which no more is asked.", "--within", 120.0, low=1, group=_LIMITS)]
     concurrency: Concurrency
@@ -167,7 +169,7 @@ def arrange_sight(model: _Model, **options: Unpack[SightOptions]) -> PreparedSig
         raise UsageError(f"{client.name} is a speech recogniser, which sees nothing. Give a model that takes pictures.")
     settings = checked(MediaSettings, max_side=given["max_side"], max_frames=given["max_frames"], fps=given["fps"])
     routes = tuple(name for name in ROUTES if name in (wanted or _offered(client)))
-    seed = given["seed"]
+    seed = given["redraw"]
     if seed is None:
         seed = 0 if given["batch"] is not None else randbelow(2**31)
     plan = Plan(

@@ -85,7 +85,7 @@ def is_gone(suspect: Count, usual: Count, *, least: int = 8, luck: int = 0) -> b
 
 
 def p_misplaced(misplaced: int, of: int) -> float:
-    """The probability of so many answers with the number of another picture, where a system confuses one picture in five.
+    """The probability of this many answers with the number of another picture, where a system confuses one picture in five.
 
     >>> round(p_misplaced(6, 8), 4)
     0.0012

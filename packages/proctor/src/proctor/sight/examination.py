@@ -294,7 +294,7 @@ def _again(clip: Clip, suspicion: verdicts.Suspicion, within: int, known: Contai
 
 
 def _some(positions: Sequence[int], count: int) -> list[int]:
-    """At most so many of these positions, spread and all different.
+    """At most `count` of these positions, spread and all different.
 
     >>> _some(range(16, 64), 4), _some([0], 3)
     ([22, 34, 46, 58], [0])

@@ -89,8 +89,8 @@ def discs(given: Sequence[tuple[str, tuple[float, float], float]], size: tuple[i
 def moving(way: str, steps: int, size: tuple[int, int] = FRAME) -> list[Image]:
     """A disc that moves from one side to the other, in this many pictures."""
     across, down = WAYS[way]
-    places = np.linspace(-0.3, 0.3, steps)
-    return [disc("blue", (0.5 + across * float(at), 0.5 + down * float(at)), size) for at in places]
+    shares = np.linspace(-0.3, 0.3, steps)
+    return [disc("blue", (0.5 + across * float(at), 0.5 + down * float(at)), size) for at in shares]
 
 
 def tones(count: int) -> bytes:

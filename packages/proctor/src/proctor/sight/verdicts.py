@@ -19,7 +19,7 @@ from proctor.sight.probes import CHOSEN, READ, Kind
 from proctor.sight.record import Finding, KindResult
 
 NUMBERS = 900
-"""Numbers of three digits: a constant answer is right once in so many questions, whatever it is."""
+"""Numbers of three digits: a constant answer is right once in 900 questions, whatever it is."""
 
 _LEGIBLE_PX = (7, 9)  # the smallest digits that can be read are about as high as this
 _FEW = 6  # replies without which nothing is said
@@ -163,7 +163,7 @@ def arrived(readings: Sequence[Reading]) -> list[int]:
 
 class Suspicion(NamedTuple):
     """That a part of a clip alone arrives: the `first` or `last` `least` to `most` pictures, or every `least`-th (`dropped`).
-    `inside` says which positions belong to it, and `outside` which surely do not."""
+    `inside` says which positions belong to it, and `outside` which do not, as far from the edge as that is known."""
 
     code: Literal["first", "last", "dropped"]
     least: int
