@@ -516,6 +516,7 @@ WAYS = (
 )
 TEXTS = {
     "FACET[,FACET]": ("one,two", ["one", "two"]),
+    "ROUTE[,ROUTE]": ("one,two", ["one", "two"]),
     "FACET,FACET": ("one,two", ["one", "two"]),
     "KEY=VALUE": ("kind=fast", {"kind": "fast"}),
     "KEY=VALUE …": ("kind=fast", {"kind": "fast"}),

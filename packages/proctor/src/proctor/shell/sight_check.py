@@ -53,8 +53,10 @@ class SightOptions(ModelOptions, total=False):
     redraw: Annotated[
         int | None, Option("Draw the pictures of an earlier test: its seed. [default: new ones]", low=0, metavar="SEED")
     ]
-    calls: Annotated[int, Option("At most this many questions.", default=64, low=8, high=64, group=_LIMITS)]
-    within_s: Annotated[float, Option("Seconds after which no more is asked.", "--within", 120.0, low=1, group=_LIMITS)]
+    calls: Annotated[int, Option("At most this many questions.", default=64, low=1, group=_LIMITS)]
+    within_s: Annotated[
+        float, Option("Seconds after which no more is asked.", "--within", 120.0, low=0.1, group=_LIMITS)
+    ]
     concurrency: Concurrency
     batch: Annotated[
         str | Path | None,
