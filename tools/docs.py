@@ -507,6 +507,7 @@ ROOMS = {
     "models": ("access to models", "client.py"),
     "judges": ("scorers that ask a model", "verdict_judges.py"),
     "systems": ("baselines, the model system, seriation", "model_system.py"),
+    "sight": ("the sight test: whether pictures, clips and sound reach a served model", "examination.py"),
     "runs": ("what asks and writes: plan, engine, store, leases, scoring, merging", "engine.py"),
     "results": ("what reads: arrays, scores, comparisons, rankings, analysis", "results.py"),
     "tracks": ("annotated videos, and the questions that their tracks answer", "annotation.py"),

@@ -36,6 +36,7 @@ TAKEN = {
     ("cli/report.py", "Next: proctor validate "): f"{HERE}test_an_export_is_validated_by_its_store",
     ("cli/compare.py", "Next: proctor report "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/run.py", "Run the same command again when the replies are there."): "models/test_batch_folder.py::",
+    ("shell/sight_check.py", "Run the same command again when the replies are there."): "sight/test_sight_command.py::",
     ("cli/run.py", "Next: proctor results "): f"{HERE}test_own_questions_the_whole_way",
     ("cli/demo.py", "Next: open "): "cli/test_demo.py::",
     ("cli/run.py", " still to be asked: run the same command again."): "cli/test_run_cli.py::test_ctrl_c_lets_answers_come",

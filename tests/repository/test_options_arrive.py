@@ -245,6 +245,7 @@ WAYS = (
         {"dry_run": "asks nothing", "workers": "processes of the same command", "on": "where these are"},
         {"systems": "system"},
     ),
+    Way("sight", "m", "shell:arrange_sight", FORMAT),
     Way("choose", "bench --out folder", "shell:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers", others("decided_by")),
     Way(
@@ -545,6 +546,7 @@ WAYS = (
 )
 TEXTS = {
     "FACET[,FACET]": ("one,two", ["one", "two"]),
+    "ROUTE[,ROUTE]": ("one,two", ["one", "two"]),
     "FACET,FACET": ("one,two", ["one", "two"]),
     "KEY=VALUE": ("kind=fast", {"kind": "fast"}),
     "KEY=VALUE …": ("kind=fast", {"kind": "fast"}),

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
         score,
         score_async,
         score_predictions,
+        sight,
+        sight_async,
         status,
         system,
         validate,
@@ -86,6 +88,6 @@ __all__ = [
     "compare", "confidence", "corrected", "critical", "explain", "export", "fetch", "formats", "import_answers",
     "import_answers_async", "judge", "judge_grid", "judge_grid_async", "leaderboard", "load", "metric",
     "open_store", "perturb", "perturb_async", "plan", "rank", "report", "reproduce", "results", "run",
-    "run_async", "run_study", "run_study_async", "score", "score_async", "score_predictions", "stats", "status",
-    "system", "validate", "verify",
+    "run_async", "run_study", "run_study_async", "score", "score_async", "score_predictions", "sight",
+    "sight_async", "stats", "status", "system", "validate", "verify",
 ]  # fmt: skip

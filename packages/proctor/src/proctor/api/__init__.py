@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         score,
         score_async,
         score_predictions,
+        sight,
+        sight_async,
         verify,
     )
     from proctor.systems import system
@@ -51,6 +53,6 @@ __all__ = [
     "choose_model_async", "compare", "confidence", "corrected", "critical", "explain", "export", "fetch",
     "import_answers", "import_answers_async", "judge", "judge_grid", "judge_grid_async", "leaderboard", "load",
     "metric", "open_store", "perturb", "perturb_async", "plan", "rank", "report", "reproduce", "results", "run",
-    "run_async", "run_study", "run_study_async", "score", "score_async", "score_predictions", "status",
-    "system", "validate", "verify",
+    "run_async", "run_study", "run_study_async", "score", "score_async", "score_predictions", "sight",
+    "sight_async", "status", "system", "validate", "verify",
 ]  # fmt: skip

@@ -91,6 +91,7 @@ TREE = {
         "demo": "demo.demo",
         "list": "listing.list_things",
         "fetch": "benchmarks.fetch",
+        "sight": "sight.sight",
         "run": "run.run",
         "choose": "choose.choose",
         "import": "run.import_recorded",
@@ -127,8 +128,8 @@ other packages are found by their entry points: `COMMANDS_ELSEWHERE`."""
 
 WHO = {
     "A researcher with a model": (
-        "demo", "list", "fetch", "run", "status", "view", "import", "score", "results", "show", "compare", "explain", "plan", "analyze", "report",
-        "export",
+        "demo", "list", "fetch", "sight", "run", "status", "view", "import", "score", "results", "show", "compare", "explain", "plan", "analyze",
+        "report", "export",
         "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
     ),
     "Somebody with questions of their own": ("new questions", "check"),

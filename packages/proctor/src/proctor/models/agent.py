@@ -17,10 +17,10 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.core import ConfigurationError, Frame, FrozenModel, ProctorError, SystemFaultError, Usage
 from proctor.models.client import ModelClient, Part, content_of
 from proctor.models.endings import CUT_OFF, Ending, end_of
-from proctor.models.reply import Reply, UnreadableReplyError, arguments_text, read_arguments
+from proctor.models.reply import Reply, UnreadableReplyError, arguments_text, read_arguments, text_with_calls
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse, ToolCallPart
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolCallPart
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
 
@@ -99,10 +99,9 @@ class Agent:
 
     async def run(self, parts: Sequence[Part], system: str) -> Reply[AgentReply]:
         """The value. Raises `SystemFaultError` without one within the limits, else as `ModelClient.ask`."""
-        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+        from pydantic_ai.messages import ModelRequest
 
-        head: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(content_of(parts))]
-        messages: list[ModelMessage] = [ModelRequest(parts=head)]
+        messages: list[ModelMessage] = [_opening(parts, system)]
         steps: list[dict[str, JsonValue]] = []
         own, beside, calls = Usage(), Usage(), 0
         for step in range(1, self._limits.steps + 1):
@@ -131,6 +130,13 @@ class Agent:
         raise SystemFaultError(f"{self._client.name}: no call of {self._final!r} in {self._limits.steps} steps").after(
             own
         )
+
+    async def first(self, parts: Sequence[Part], system: str) -> Reply[None]:
+        """The reply to the first step alone, as `run` asks it: its text, followed by the arguments of its calls. No tool is
+        used. Raises as `ModelClient.ask`."""
+        response, usage = await self._client.converse([_opening(parts, system)], self._offered(self._limits.calls))
+        word, model = end_of(response).word or None, response.model_name or ""
+        return Reply(text_with_calls(response), None, usage, word, model)
 
     def _refuse_spent(self, usage: Usage) -> None:
         tokens, most = usage.input_tokens + usage.output_tokens, self._limits
@@ -223,6 +229,12 @@ class _Turn:
         if result.judgements:
             entry["judgements"] = [*result.judgements]
         self.told.append(entry | ({"failed": True} if result.failed else {}))
+
+
+def _opening(parts: Sequence[Part], system: str) -> ModelRequest:
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+    return ModelRequest(parts=[SystemPromptPart(system), UserPromptPart(content_of(parts))])
 
 
 def _kept(raw: str) -> JsonValue:

@@ -144,8 +144,8 @@ class Source:
 
     @cached_property
     def served(self) -> tuple[str, ...]:
-        """Where a model of another name answered than the one asked for."""
-        return runs.served_notes(self.runs)
+        """Where a model of another name answered than the one asked for, and what sight tests found."""
+        return runs.model_notes(self.runs)
 
     @cached_property
     def conditions(self) -> list[str]:

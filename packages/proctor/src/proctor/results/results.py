@@ -25,7 +25,7 @@ from proctor.results.run_scores import (
     repeated_answers,
 )
 from proctor.results.run_sums import corpus_names, load_run_sums
-from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
+from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, model_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Results:
     rows: list[Result] = field(default_factory=list)
     outside: int = 0
     served: tuple[str, ...] = ()
-    """Where a model of another name answered than the one asked for (`served_notes`)."""
+    """Where a model of another name answered than the one asked for, and what its sight test found (`model_notes`)."""
     costs: tuple[RunCost, ...] = ()
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
@@ -226,7 +226,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         options,
         rows,
         facets.outside(len(items)),
-        served_notes(runs),
+        model_notes(runs),
         run_costs(store, runs, items),
         tuple(alike),
         tuple(judged),

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
     from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
-    from proctor.runs.served import other_model, served_notes
+    from proctor.runs.served import model_notes, other_model, served_notes
     from proctor.runs.spending import over_limit
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.studies import STUDIES, StoredStudy, record_study, studies_of
@@ -95,9 +95,9 @@ __all__ = [
     "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs",
     "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
     "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers",
-    "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "one_at_a_time", "open_engine",
-    "open_orders", "other_model", "over_limit", "parsed_answer", "parted_numbers", "pause_runs", "plan",
-    "probe", "put_order", "read_parcel", "reading", "record_study", "recorded", "refuse_other_scale",
+    "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "model_notes", "one_at_a_time",
+    "open_engine", "open_orders", "other_model", "over_limit", "parsed_answer", "parted_numbers", "pause_runs",
+    "plan", "probe", "put_order", "read_parcel", "reading", "record_study", "recorded", "refuse_other_scale",
     "refuse_out_of_range", "reinstate", "rename_system", "repeats_of", "requeue", "resume_runs",
     "revise_benchmark", "run_name", "run_settings", "run_statuses", "runs_at_work", "score_answers",
     "score_changed", "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta",

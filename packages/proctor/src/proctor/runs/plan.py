@@ -52,6 +52,7 @@ from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
+from proctor.sight import SIGHT, kept_result
 from proctor.systems import build_system
 
 
@@ -257,7 +258,10 @@ class _Asking:
         unable = {item.id for item in self.benchmark.items if self.unable(item, condition)}
         if never := unsupported_items(system, self.benchmark.items, unable):
             more[UNSUPPORTED] = never
-        return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | more
+        settings = run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s)
+        tested = kept_result(system.settings, self.library.cache_dir)
+        more |= {} if tested is None else {SIGHT: tested.note()}
+        return settings | more
 
     def run(self, system: System, condition: str) -> Run:
         """The run of a system, new or to be resumed."""

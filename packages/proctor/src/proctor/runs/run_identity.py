@@ -13,6 +13,7 @@ from proctor import core
 from proctor.core import HUMAN, InputError, Metric, RatingScheme, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.served import SERVED, served_by
+from proctor.sight import SIGHT
 
 if TYPE_CHECKING:
     from proctor.core import Scorer
@@ -55,8 +56,8 @@ def repeats_of(settings: Mapping[str, Any]) -> int:
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings are equal except for addresses of servers, the names of models that answered, the name of the
-    file of recorded answers, the number of repetitions, and the list of unsupported questions.
+    """Whether two settings are equal except for addresses of servers, the names of models that answered, what a sight test
+    found, the name of the file of recorded answers, the number of repetitions, and the list of unsupported questions.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
@@ -68,7 +69,7 @@ def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The new settings; with all addresses that the run has used, in order, if there are several, with the models that
-    have answered, and with the larger number of repetitions.
+    have answered, with what the last sight test found, and with the larger number of repetitions.
 
     >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
     {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
@@ -77,6 +78,7 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     plain = {name: value for name, value in new.items() if name != _SERVERS}
     served = list(dict.fromkeys([*served_by(old), *served_by(new)]))
     more: dict[str, Any] = {SERVED: served} if served else {}
+    more |= {SIGHT: old[SIGHT]} if SIGHT in old and SIGHT not in new else {}
     more |= {_SERVERS: known} if len(known) > len(servers_of(new)) else {}
     repeats = max(repeats_of(old), repeats_of(new))
     return plain | more | ({REPEATS: repeats} if repeats > 1 else {})
@@ -108,7 +110,9 @@ def _identity(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
         plain["system"] = {"orders": "text", **system}
     known, others = plain.get(CODE_HASHES) or {}, other.get(CODE_HASHES) or {}
     kept = {
-        name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES, UNSUPPORTED, REPEATS}
+        name: value
+        for name, value in plain.items()
+        if name not in {_FILE, SERVED, SIGHT, CODE_HASHES, UNSUPPORTED, REPEATS}
     }
     return kept | {CODE_HASHES: {name: one for name, one in known.items() if name in others}}
 

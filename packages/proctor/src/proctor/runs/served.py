@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
 from proctor.core import ConfigurationError
 from proctor.runs import schema
+from proctor.sight import sight_note
 
 if TYPE_CHECKING:
     from proctor.runs.store import Run, Store
@@ -79,9 +80,18 @@ def served_note(settings: Mapping[str, Any]) -> str:
 
 def served_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """The notes (`served_note`) of runs, each with the system, and with the condition where those of a system differ."""
+    return _by_system(runs, served_note)
+
+
+def model_notes(runs: Sequence[Run]) -> tuple[str, ...]:
+    """`served_notes`, and what the sight tests of the models found that were kept with the runs (`proctor sight`)."""
+    return (*served_notes(runs), *_by_system(runs, sight_note))
+
+
+def _by_system(runs: Sequence[Run], note_of: Callable[[Mapping[str, Any]], str]) -> tuple[str, ...]:
     found: dict[str, dict[str, list[str]]] = {}
     for run in runs:
-        if note := served_note(run.settings):
+        if note := note_of(run.settings):
             found.setdefault(run.system, {}).setdefault(note, []).append(run.condition)
     told = []
     for system, notes in found.items():

@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         score_predictions,
     )
     from proctor.shell.scoring_report import judge_report, metrics_report
+    from proctor.shell.sight_check import SightOptions, arrange_sight, sight, sight_async
     from proctor.shell.single_runs import SingleRun, import_single, plan_single, score_by_code
     from proctor.shell.stores import (
         Stored,
@@ -144,17 +145,18 @@ __all__ = [
     "Overlay", "PerturbOptions", "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun",
     "PreparedScorer", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions",
     "ReproductionTable", "ResultOptions", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
-    "ShownOptions", "SingleRun", "Stop", "StoreUrl", "Stored", "StoredRuns", "Study", "StudyPlanOptions",
-    "SystemLike", "Track", "ValidateOptions", "VerificationTable", "WorkOptions", "admitted", "arrange",
-    "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check", "check_location",
-    "check_travels", "checked", "choose_model", "choose_model_async", "condition_names", "declared",
-    "excerpts_as", "existing_store", "explained_sides", "facets_of", "filled", "flag_guessable", "gap_runs",
-    "import_single", "is_study", "join_stores", "judge_grid", "judge_grid_async", "judge_prompts_of",
-    "judge_report", "library_as", "listed", "load", "loaded_as", "media_at", "metric_names", "metrics_report",
-    "name_in", "names_in", "need_media", "official_summary", "open_store", "options_of", "parts_of", "perturb",
-    "perturb_async", "plan_single", "policy_of", "pool", "prepare_probes", "prepare_scorers", "ratings_in",
-    "read_study", "recalled", "refuse_beside", "refuse_in_sample", "remember", "reproduce", "score",
-    "score_async", "score_by_code", "score_predictions", "size_in_bytes", "slurm_job", "stored", "study_path",
+    "ShownOptions", "SightOptions", "SingleRun", "Stop", "StoreUrl", "Stored", "StoredRuns", "Study",
+    "StudyPlanOptions", "SystemLike", "Track", "ValidateOptions", "VerificationTable", "WorkOptions",
+    "admitted", "arrange", "arrange_choice", "arrange_sight", "as_lists", "ask_option_auditors",
+    "baseline_notes", "check", "check_location", "check_travels", "checked", "choose_model",
+    "choose_model_async", "condition_names", "declared", "excerpts_as", "existing_store", "explained_sides",
+    "facets_of", "filled", "flag_guessable", "gap_runs", "import_single", "is_study", "join_stores",
+    "judge_grid", "judge_grid_async", "judge_prompts_of", "judge_report", "library_as", "listed", "load",
+    "loaded_as", "media_at", "metric_names", "metrics_report", "name_in", "names_in", "need_media",
+    "official_summary", "open_store", "options_of", "parts_of", "perturb", "perturb_async", "plan_single",
+    "policy_of", "pool", "prepare_probes", "prepare_scorers", "ratings_in", "read_study", "recalled",
+    "refuse_beside", "refuse_in_sample", "remember", "reproduce", "score", "score_async", "score_by_code",
+    "score_predictions", "sight", "sight_async", "size_in_bytes", "slurm_job", "stored", "study_path",
     "sync_twin", "system_names", "time_span", "validator_names", "verify", "wait_for", "work_async",
     "worker_options", "write_shown",
 ]  # fmt: skip

@@ -63,6 +63,7 @@ class Arranged:
         """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
         from proctor.runs import add_baselines, plan, score_changed
+        from proctor.shell.sight_notes import sight_notes
 
         await self.access.check_servers()
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
@@ -80,6 +81,7 @@ class Arranged:
             *loaded.reading,
             *again,
             *self._warnings(),
+            *sight_notes(self),
             *self.repeat_notes(),
             *plan_notes(planned),
             *baseline_notes(loaded),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
     from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
     from proctor.core.formats.timestamps import TimestampsFormat
+    from proctor.core.formats.unseen import sees_nothing
 else:
     export_lazily(__name__)
 
@@ -52,7 +53,7 @@ __all__ = [
     "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat", "PointFormat",
     "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat", "ShortTextFormat", "StrictFormat",
     "TimestampsFormat", "abstains", "abstention_instruction", "bare", "covered", "declared_answers", "declines",
-    "extents", "format_of_kind", "gives_up", "has_thoughts", "iou", "is_abstention", "is_cut_thought", "jaccard",
-    "json_values", "matching", "option_letters", "rationale_in", "read_confidence", "token_confidence",
-    "without_confidence", "without_thoughts", "word_f1",
+    "extents", "format_of_kind", "gives_up", "has_thoughts", "iou", "is_abstention", "is_cut_thought",
+    "jaccard", "json_values", "matching", "option_letters", "rationale_in", "read_confidence", "sees_nothing",
+    "token_confidence", "without_confidence", "without_thoughts", "word_f1",
 ]  # fmt: skip

@@ -1,0 +1,359 @@
+"""What readings say: suspicions from the first questions, and findings once fresh pictures confirm them.
+
+Everything here is a function of readings. A model with weak eyes misses some pictures; what a server loses is missed by a
+pattern, and the pattern is what is tested.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+from proctor.core import percent
+from proctor.sight import pictures
+from proctor.sight.asking import Reading, count
+from proctor.sight.evidence import ALPHA, Count, constant_share, is_gone, p_fewer, p_misplaced, p_seen
+from proctor.sight.probes import CHOSEN, READ, Kind
+from proctor.sight.record import Finding, KindResult
+
+NUMBERS = 900
+"""Numbers of three digits: a constant answer is right once in 900 questions, whatever it is."""
+
+_LEGIBLE_PX = (7, 9)  # the smallest digits that can be read are about as high as this
+_FEW = 6  # replies without which nothing is said
+_SMALL_ENOUGH = 11  # pixels: who reads these in a large picture gets it whole
+_LUCKY_TONES = 2  # right of eight: a quarter are by chance
+_REPEATED = 2  # numbers of other requests: one may be a guess
+_MODULI = (2, 4)
+
+Part = Callable[[int], bool]
+"""Which positions of a clip are seen."""
+
+
+def constant_of(kind: Kind, readings: Sequence[Reading]) -> float:
+    """The share of questions that a system without sight gets right by its best constant answer."""
+    if kind in CHOSEN or kind is Kind.TONES:
+        some = [one.probe for one in readings if one.probe.kind is kind and one.counts]
+        return constant_share([str(one.truth) for one in some], 4)
+    if kind is Kind.TIME:
+        return 0.1
+    return 1 / NUMBERS
+
+
+def seen_p(readings: Sequence[Reading], kinds: Sequence[Kind]) -> float:
+    """The p of `p_seen` over these kinds."""
+    return p_seen([(count(readings, kind), constant_of(kind, readings)) for kind in kinds if count(readings, kind).of])
+
+
+def kind_results(readings: Sequence[Reading]) -> tuple[KindResult, ...]:
+    """The counts of each kind by each route, in the order of their first question."""
+    groups = dict.fromkeys((one.probe.route, one.probe.kind) for one in readings if one.state != "not asked")
+    made = []
+    for route, kind in groups:
+        some = [one for one in readings if (one.probe.route, one.probe.kind) == (route, kind)]
+        states = Counter(one.state for one in some)
+        told, constant = count(some), constant_of(kind, some)
+        made.append(
+            KindResult(
+                kind=kind.value,
+                route=route,
+                asked=len(some) - states["not asked"],
+                right=states["right"],
+                wrong=states["wrong"],
+                nothing_seen=states["nothing seen"],
+                unreadable=states["unreadable"],
+                refused=states["refused"],
+                rejected=states["rejected"],
+                failed=states["failed"],
+                constant=round(constant, 4),
+                p=p_seen([(told, constant)]) if told.of and kind in READ | CHOSEN | {Kind.TONES} else None,
+            )
+        )
+    return tuple(made)
+
+
+def cached(readings: Sequence[Reading]) -> Finding | None:
+    """Replies with the number of another request that was made in the same words: that of the first one twice, or those of
+    two different ones. A constant answer may be the number of one later picture by chance."""
+    found = [one for words in _wordings(readings) for one in _of_another(words)]
+    if not found:
+        return None
+    first = found[0]
+    evidence = f"{len(found)} replies with the number of another picture, such as {first.value}"
+    evidence += "" if first.probe.truth is None else f" for {first.probe.truth}"
+    text = "Replies come from a cache: they belong to other requests with the same words."
+    return Finding(code="cached", route="frames", text=text, evidence=evidence)
+
+
+def _wordings(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """The readings of numbers by the words of their question."""
+    groups: dict[str, list[Reading]] = {}
+    for one in readings:
+        if one.probe.kind in READ | {Kind.BLACK}:
+            groups.setdefault(one.probe.item.question, []).append(one)
+    return list(groups.values())
+
+
+def _of_another(readings: Sequence[Reading]) -> list[Reading]:
+    """Wrong replies with the number of another one of these pictures, if they are no accident."""
+    shown = [one.probe.truth for one in readings if one.probe.truth is not None]
+    wrong = [one for one in readings if one.state == "wrong" and one.value in shown]
+    values = {one.value for one in wrong}
+    first = [one for one in wrong if one.value == shown[0]]
+    return wrong if len(values) > 1 or len(first) >= _REPEATED else []
+
+
+def _without_constant(readings: Sequence[Reading]) -> list[Reading]:
+    """The readings without right numbers that were also said, wrongly, of two pictures or more: a constant answer."""
+    said = Counter(one.value for one in readings if one.state == "wrong" and one.probe.kind in READ)
+    return [one for one in readings if not (one.right and one.probe.kind in READ and said[one.value] > 1)]
+
+
+def is_blind(readings: Sequence[Reading]) -> bool:
+    """Whether no number that was read by frames is right, apart from a constant answer, of enough replies; and whether colours
+    and the like are chosen no better than by the best constant answer."""
+    read = count(_without_constant(readings), *READ)
+    return read.of >= _FEW and not read.right and seen_p(readings, sorted(CHOSEN)) >= ALPHA
+
+
+def blind(readings: Sequence[Reading]) -> Finding | None:
+    """Nothing arrives."""
+    if not is_blind(readings):
+        return None
+    read, chosen = count(readings, *READ), count(readings, *CHOSEN)
+    said = Counter(
+        one.value if one.value is not None else "nothing seen"
+        for one in readings
+        if one.probe.kind in READ and one.counts
+    )
+    most, many = said.most_common(1)[0]
+    evidence = f"{read} numbers right, {chosen} colours, places, sizes and motions; a constant answer does as well"
+    if many > 1:
+        evidence += f"; {many} × the same reply ({most})"
+    return Finding(
+        code="blind",
+        route="frames",
+        text="No picture arrives, or none is used: the model answers without them.",
+        evidence=evidence,
+    )
+
+
+def single(stills: Sequence[Reading], many: Sequence[Reading]) -> Finding | None:
+    """Single pictures arrive, and of several none."""
+    read, alone = count(many, Kind.END, Kind.FRAME), count(stills, Kind.NUMBER)
+    arrived = [one for one in many if one.probe.kind in READ and one.position is not None]
+    if arrived or not is_gone(read, alone):
+        return None
+    evidence = f"alone {alone} numbers right, among many {read}"
+    return Finding(
+        code="single", route="frames", text="Single pictures arrive, several in one request do not.", evidence=evidence
+    )
+
+
+def arrived(readings: Sequence[Reading]) -> list[int]:
+    """The positions of all numbers that were read, also twice where another frame was asked for: once may be a misreading."""
+    seen = Counter[int]()
+    for one in readings:
+        if one.probe.kind in READ and one.position is not None:
+            seen[one.position] += 2 if one.right else 1
+    return sorted(at for at, weight in seen.items() if weight > 1)
+
+
+class Suspicion(NamedTuple):
+    """That a part of a clip alone arrives: the `first` or `last` `least` to `most` pictures, or every `least`-th (`dropped`).
+    `inside` says which positions belong to it, and `outside` which do not, as far from the edge as that is known."""
+
+    code: Literal["first", "last", "dropped"]
+    least: int
+    most: int
+    inside: Part
+    outside: Part
+
+
+def suspected_parts(readings: Sequence[Reading], size: int) -> list[Suspicion]:
+    """Which parts of a clip alone may be seen, the likelier first; none if all of it may be."""
+    seen = arrived(readings)
+    asked = [one for one in readings if one.probe.kind in {Kind.END, Kind.FRAME} and one.counts]
+    if not seen or len(asked) < _FEW:
+        return []
+    found = _dropped([one for one in asked if one.probe.kind is Kind.FRAME])
+    low, high, margin = seen[0], seen[-1], max(2, size // 16)
+    if size - 1 - high >= margin and low <= margin:
+        later = min((one.probe.at for one in asked if one.probe.at > high), default=high + 1)
+        most = high + 1 if _said_twice(asked, high) else later
+        found.append(Suspicion("first", high + 1, most, lambda at: at <= high, lambda at: at >= most + margin - 2))
+    elif low >= margin and size - 1 - high <= margin:
+        earlier = max((one.probe.at for one in asked if one.probe.at < low), default=low - 1)
+        most = size - low if _said_twice(asked, low) else size - 1 - earlier
+        found.append(
+            Suspicion("last", size - low, most, lambda at: at >= low, lambda at: at < size - most - margin + 2)
+        )
+    return found
+
+
+def _said_twice(asked: Sequence[Reading], at: int) -> bool:
+    """Whether the first or last picture was this one, each time."""
+    return sum(one.probe.kind is Kind.END and one.position == at for one in asked) > 1
+
+
+def _dropped(frames: Sequence[Reading]) -> list[Suspicion]:
+    for every in _MODULI:
+        for rest in range(every):
+            inside = count([one for one in frames if one.probe.at % every == rest])
+            outside = count([one for one in frames if one.probe.at % every != rest])
+            if inside.of >= 2 and outside.of >= 2 and inside.right * 4 >= inside.of * 3 and not outside.right:
+                is_kept, is_lost = partial(_is_every, every, rest), partial(_is_other, every, rest)
+                return [Suspicion("dropped", every, every, is_kept, is_lost)]
+    return []
+
+
+def _is_every(every: int, rest: int, at: int) -> bool:
+    return at % every == rest
+
+
+def _is_other(every: int, rest: int, at: int) -> bool:
+    return at % every != rest
+
+
+def part(
+    suspicion: Suspicion, fresh: Sequence[Reading], readings: Sequence[Reading], stills: Count, size: int
+) -> Finding | None:
+    """The finding, if in `fresh` readings nothing is read outside the part, significantly less than inside and alone."""
+    outside = count([one for one in fresh if suspicion.outside(one.probe.at)])
+    within = count([one for one in fresh if suspicion.inside(one.probe.at)])
+    if any(suspicion.outside(at) for at in arrived(readings)) or not is_gone(outside, within + stills):
+        return None
+    evidence = (
+        f"there {within} right, alone {stills}, elsewhere {outside} (p = {p_fewer(outside, within + stills):.2g})"
+    )
+    route = fresh[0].probe.route
+    return Finding(code=suspicion.code, route=route, text=_part_text(suspicion, size, route), evidence=evidence)
+
+
+def _part_text(suspicion: Suspicion, size: int, route: str) -> str:
+    what = "frames" if route == "frames" else "numbers"
+    code, least, most = suspicion[:3]
+    if code == "dropped":
+        return f"{what.capitalize()} are dropped: only every {_ORDINAL[least]} of {size} arrives."
+    if most == 1:
+        return f"Only the {code} of {size} {what} arrives."
+    many = f"{least}" if least == most else f"{least} to {most}"
+    return f"Only the {code} {many} of {size} {what} arrive."
+
+
+_ORDINAL = {2: "second", 4: "fourth"}
+
+
+def misplaced(readings: Sequence[Reading]) -> list[Reading]:
+    """Replies with the number of another frame of the same clip than the one asked for by its time."""
+    frames = [one for one in readings if one.probe.kind is Kind.FRAME]
+    return [one for one in frames if one.position not in {None, one.probe.at}]
+
+
+def order(readings: Sequence[Reading]) -> Finding | None:
+    """Frames arrive, and in another order: the first and last are others, and so is the frame at a time."""
+    moved, frames, ends = misplaced(readings), count(readings, Kind.FRAME), count(readings, Kind.END)
+    other_ends = [one for one in readings if one.probe.kind is Kind.END and one.position not in {None, one.probe.at}]
+    if not moved or 2 * len(moved) < frames.of or p_misplaced(len(moved), frames.of) >= ALPHA:
+        return None
+    if len(other_ends) < 2 or ends.right * 4 > ends.of:
+        return None
+    first = moved[0]
+    evidence = f"{len(moved)} of {frames.of} frames asked for by time are others (such as {first.position + 1} for {first.probe.at + 1}), "  # type: ignore[operator]
+    evidence += f"{ends} first and last ones right"
+    return Finding(
+        code="order", route="frames", text="Frames arrive in another order than they were sent.", evidence=evidence
+    )
+
+
+def times(readings: Sequence[Reading], stills: Count, route: str) -> Finding | None:
+    """Numbers are read, and their times are not those that were sent."""
+    told, ends = count(readings, Kind.TIME), count(readings, Kind.END)
+    if not is_gone(told, ends + stills, least=10, luck=1) or not ends.right:
+        return None
+    wrong = next((one for one in readings if one.probe.kind is Kind.TIME and one.state == "wrong"), None)
+    evidence = f"{told} times right, first and last numbers {ends}"
+    if wrong is not None:
+        evidence += f"; such as {_seconds(wrong.value)} for {_seconds(wrong.probe.truth)}"
+    return Finding(
+        code="times", route=route, text="Times are invented: they are not those of the frames.", evidence=evidence
+    )
+
+
+def _seconds(value: object) -> str:
+    some = value[0] if isinstance(value, list) and value else value
+    return f"{some:.0f} s" if isinstance(some, int | float) else str(some)
+
+
+def smallest_read(readings: Sequence[Reading]) -> int | None:
+    """The height of the smallest digits that were read on a ladder or in a large picture; None if none were."""
+    heights = [
+        pictures.RUNGS[len(pictures.RUNGS) - len(one.probe.rungs) + one.probe.rungs.index(one.value)]
+        for one in readings
+        if one.probe.kind is Kind.SMALLEST and one.right and isinstance(one.value, int)
+    ]
+    heights += [
+        one.probe.height for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.right and one.probe.large
+    ]
+    return min(heights, default=None)
+
+
+def suspected_height(readings: Sequence[Reading]) -> int | None:
+    """The height of digits that a shrunk picture would hide; None where small digits are read, or no ladder was."""
+    ladders = count(readings, Kind.SMALLEST)
+    best = smallest_read(readings)
+    if not ladders.of or (best is not None and best <= _SMALL_ENOUGH):
+        return None
+    known = pictures.RUNGS
+    return known[2] if best is None else known[min(known.index(best) + 2, known.index(_SMALL_ENOUGH))]
+
+
+def shrunk(readings: Sequence[Reading], stills: Count, side: int) -> Finding | None:
+    """Digits of one height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
+    server or by the model's own processor."""
+    some = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
+    small = count([one for one in some if not one.probe.large])
+    large = count([one for one in some if one.probe.large])
+    if 2 * small.right <= small.of or not is_gone(large, small + stills, least=5):
+        return None
+    height = some[0].probe.height
+    best = smallest_read(readings)
+    known = pictures.RUNGS
+    above = best or known[0]
+    below = max(height, known[min(known.index(above) + 1, len(known) - 1)])
+    low, high = (round(px * side / one) for px, one in zip(_LEGIBLE_PX, (above, below), strict=True))
+    evidence = (
+        f"digits of {height} pixels: {large} right in pictures of {side}, {small} in pictures of {pictures.SMALL[0]}"
+    )
+    evidence += f"; smallest read: {best or 'none'}"
+    return Finding(
+        code="shrunk",
+        route="frames",
+        text=f"Pictures of {side} pixels arrive shrunk to about {low} to {high}.",
+        evidence=evidence,
+    )
+
+
+def lost(code: str, suspect: Count, usual: Count) -> Finding | None:
+    """What arrives by frames is not seen by another route."""
+    if not is_gone(suspect, usual, luck=_LUCKY_TONES if code == "sound" else 0):
+        return None
+    text = {
+        "video": "The video file is ignored: what it shows is not seen.",
+        "tools": "Pictures are stripped when tools are given.",
+        "schema": "Pictures are stripped when a structured reply is requested.",
+        "sound": "The sound is ignored: tones in it are not heard.",
+    }[code]
+    evidence = f"{suspect} right, by frames {usual} (p = {p_fewer(suspect, usual):.2g})"
+    return Finding(code=code, route=code, text=text, evidence=evidence)  # type: ignore[arg-type]
+
+
+def share_text(told: Count) -> str:
+    """A count with its share, for people.
+
+    >>> share_text(Count(3, 4))
+    '3 of 4 (75.0 %)'
+    """
+    return f"{told} ({percent(told.right / told.of)})" if told.of else "0 of 0"

@@ -1,0 +1,31 @@
+"""A sight test of a scripted server, on localhost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from proctor.models import ModelClient, ModelSpec
+from proctor.sight import Plan, SightResult, examine
+from tests.support.faulty_server import FaultyServer
+from tests.support.sighted_server import Sighted
+
+ROUTES = ("frames", "video", "tools", "schema")
+
+
+def tried(
+    model: Sighted, *, routes: Sequence[str] = ROUTES, seed: int = 1, retries: int = 6, **server: Any
+) -> tuple[SightResult, int]:
+    """The result, and how many requests the server answered."""
+
+    async def examined(url: str) -> SightResult:
+        client = ModelClient(ModelSpec(name="m", base_url=url, backoff_s=0.001, retries=retries))
+        try:
+            return await examine(client, Plan(routes=tuple(routes), seed=seed, seconds=3600.0))
+        finally:
+            await client.aclose()
+
+    with FaultyServer(model, **server) as running:
+        result = asyncio.run(examined(running.url))
+        return result, sum(request.fault is None for request in running.requests)
