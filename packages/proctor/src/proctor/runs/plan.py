@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -31,8 +31,9 @@ from proctor.core import (
     code_hash,
     count_of,
     generator,
+    origin_of,
 )
-from proctor.media import CONDITIONS, ConditionContext, MediaLibrary, MediaProblem, count_at_rate, viewer
+from proctor.media import CONDITIONS, Condition, ConditionContext, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.controls import begin_session, end_session
 from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, ask_all
@@ -220,6 +221,7 @@ class _Asking:
     scorers: Sequence[Scorer]
     options: PlanOptions
     _unable: dict[tuple[str, str], str] = field(default_factory=dict)
+    _bare: dict[str, Item] = field(default_factory=dict)
 
     def unable(self, item: Item, condition: str) -> str:
         """Why an item can't be shown under a condition; "" where it can, and where its media can't be read: then it is not
@@ -231,6 +233,8 @@ class _Asking:
 
     def shown(self, items: Sequence[Item], condition: str) -> list[Item]:
         """The items that can be shown under a condition."""
+        if type(CONDITIONS.get(condition)).unable is Condition.unable:
+            return list(items)  # it shows every item
         return [item for item in items if not self.unable(item, condition)]
 
     def check_shown(self, condition: str) -> None:
@@ -242,21 +246,24 @@ class _Asking:
 
     def unable_counts(self, condition: str) -> dict[str, int]:
         """How many of the items can't be shown, by the reason."""
+        if len(self.shown(self.items, condition)) == len(self.items):
+            return {}
         return dict(Counter(why for item in self.items if (why := self.unable(item, condition))))
 
     def supported(self, system: System) -> list[Item]:
         """The items that a system answers, after learning from all items that count, if it does learn."""
         if isinstance(system, NeedsReferences):
             system.learn(self.benchmark.counted(all_items=self.options.all_items))
-        return _supported(system, self.items)
+        return _supported(system, self.items, self._bare)
 
     def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
         """The settings of a system's run."""
         options = self.options
         more: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
         more |= {REPEATS: options.repeats} if options.repeats > 1 else {}
-        unable = {item.id for item in self.benchmark.items if self.unable(item, condition)}
-        if never := unsupported_items(system, self.benchmark.items, unable):
+        every = self.benchmark.items
+        asked = [] if system.name in BASELINES else self.shown(_supported(system, every, self._bare), condition)
+        if never := unsupported_items(system, every, asked):
             more[UNSUPPORTED] = never
         settings = run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s)
         tested = kept_result(system.settings, self.library.cache_dir)
@@ -307,7 +314,7 @@ def _check_sound(
     hearing = [name for name in conditions if CONDITIONS.get(name).sees and CONDITIONS.get(name).hears]
     sounding = [item for item in items if item.sounding]
     for system in [one for one in systems if hearing and getattr(one, "takes_sound", None) is False]:
-        mine = _supported(system, sounding)
+        mine = _supported(system, sounding, {})
         if mine:
             raise ConfigurationError(
                 f"{system.name} takes no sound, which belongs to {count_of(len(mine), 'question')} of {benchmark.name} "
@@ -317,10 +324,15 @@ def _check_sound(
             )
 
 
-def _supported(system: System, items: Sequence[Item]) -> list[Item]:
-    """The items that a system answers. It is asked without references and evidence, unless it is an oracle baseline."""
-    oracle = isinstance(system, NeedsReferences)
-    return [item for item in items if system.supports(item if oracle else item.without_answer())]
+def _supported(system: System, items: Sequence[Item], bare: dict[str, Item]) -> list[Item]:
+    """The items that a system answers. Code from outside Proctor is asked without references and evidence, unless it is an
+    oracle baseline; `bare` keeps such items by id, since copies take time."""
+    if isinstance(system, NeedsReferences) or not origin_of(system):
+        return [item for item in items if system.supports(item)]
+    for item in items:
+        if item.id not in bare:
+            bare[item.id] = item.without_answer()
+    return [item for item in items if system.supports(bare[item.id])]
 
 
 def why_unable(item: Item, condition: str, library: MediaLibrary, *, seed: int) -> str:
@@ -331,14 +343,16 @@ def why_unable(item: Item, condition: str, library: MediaLibrary, *, seed: int) 
         return ""
 
 
-def unsupported_items(system: System, items: Sequence[Item], unable: Collection[str] = ()) -> dict[str, JsonValue]:
-    """The questions that a run does not ask: answer `formats` of which the system supports none, and the ids of other
-    `items`, which it does not support, or which its condition is `unable` to show. Empty if it asks all, and for a built-in
-    baseline, of which its name says so."""
+def unsupported_items(
+    system: System, items: Sequence[Item], asked: Sequence[Item] | None = None
+) -> dict[str, JsonValue]:
+    """The questions that a run does not ask: answer `formats` of which it asks none, and the ids of other `items`, since the
+    system does not support them, or its condition can't show them. `asked` are the others (None: all that the system
+    supports). Empty if it asks all, and for a built-in baseline, of which its name says so."""
     if system.name in BASELINES:
         return {}
-    supported = {item.id for item in _supported(system, items)}.difference(unable)
-    never = [item for item in items if item.id not in supported]
+    left = {item.id for item in (_supported(system, items, {}) if asked is None else asked)}
+    never = [item for item in items if item.id not in left]
     refused = {item.id for item in never}
     some = {item.answer.kind for item in items if item.id not in refused}
     found: dict[str, list[JsonValue]] = {
@@ -501,8 +515,9 @@ def estimate_runs(
     stored = store.runs(benchmark.name) if store is not None and benchmark.name in store.benchmark_names() else []
     runs = {(run.system, run.condition): run for run in stored}
     found = []
+    bare: dict[str, Item] = {}
     for system in systems:
-        mine = _supported(system, items)
+        mine = _supported(system, items, bare)
         for condition in conditions:
             run = runs.get((system.name, condition))
             shown = [item for item in mine if not why_unable(item, condition, library, seed=options.seed)]
