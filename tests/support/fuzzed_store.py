@@ -63,10 +63,17 @@ class Fuzzed:
 
 
 def fuzzed(
-    folder: Path, seed: int, *, failed: FailedPolicy | None = None, items: int = 72, waits: float = 0.15
+    folder: Path,
+    seed: int,
+    *,
+    failed: FailedPolicy | None = None,
+    items: int = 72,
+    waits: float = 0.15,
+    abstains: bool = False,
 ) -> Fuzzed:
     """Five systems under two conditions, one of which is a baseline that answers no free text. The judge was not asked
-    about this share of the other texts (`waits`), nor about any of the run `UNJUDGED`."""
+    about this share of the other texts (`waits`), nor about any of the run `UNJUDGED`. With `abstains` systems abstain where
+    they would refuse."""
     rng = random.Random(seed)
     asked = [_item(number, rng) for number in range(items)]
     store = Store(folder / f"fuzzed-{seed}.db")
@@ -98,6 +105,8 @@ def fuzzed(
                 for one in runs[system, condition]:
                     one.unresolved = ""
                     one.scores = {key: value for key, value in one.scores.items() if key == ("accuracy", "code")}
+            for one in runs[system, condition] if abstains else ():
+                one.status = Status.ABSTAINED if one.status is Status.REFUSED else one.status
             _write(store, system, condition, asked, runs[system, condition])
     return Fuzzed(store, asked, runs)
 

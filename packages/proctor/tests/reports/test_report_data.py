@@ -90,6 +90,7 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
         "error": 1,
         "failed": 1,
         "not_asked": 0,
+        "abstained": 0,
         "unsupported": 0,
     }
 

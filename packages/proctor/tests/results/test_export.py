@@ -41,7 +41,7 @@ def test_export_has_one_row_an_item_and_metric_in_the_contracts_columns(store: S
     assert [list(row) for row in rows] == [[*COLUMNS, "duration", "format", "kind", "skills", "scorer"]] * 8
     assert list(COLUMNS) == [
         "item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra",
-        "repetition",
+        "repetition", "confidence",
     ]  # fmt: skip
     assert [(row["item"], row["status"], row["metric"], row["value"]) for row in rows] == [
         ("q0", "answered", "accuracy", 1.0),
