@@ -138,6 +138,20 @@ def test_a_log_without_its_own_score_is_read_by_proctor_alone(tmp_path: Path) ->
     assert adds_up(found)
 
 
+def test_two_files_of_one_name_are_two_sides(tmp_path: Path) -> None:
+    store = planted(tmp_path / "s.db", ())
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        table(tmp_path / name / "t.jsonl", own=name == "a")
+    one, two = tmp_path / "a" / "t.jsonl", tmp_path / "b" / "t.jsonl"
+    found = proctor.explain(one, two, store=store, **FEW)
+    assert (found.data.first.name, found.data.second.name) == (str(one), str(two))
+    assert parts(found)["asked"] == 0
+    assert parts(found)["reader"] == found.data.gap.value != 0
+    with pytest.raises(InputError, match=r"t.jsonl: found the same side twice"):
+        proctor.explain(one, tmp_path / "b" / ".." / "a" / "t.jsonl", store=store)
+
+
 def test_a_prompt_in_a_log_is_compared_line_by_line(tmp_path: Path) -> None:
     store = planted(tmp_path / "s.db", ())
     one, two = table(tmp_path / "one.jsonl"), tmp_path / "two.jsonl"
