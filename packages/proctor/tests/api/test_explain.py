@@ -368,8 +368,12 @@ def test_asking_is_resumed(tmp_path: Path) -> None:
         assert [row["part"] for row in left.rows] == ["asked"]
         server._script = []
         before, to_ask = server.count, sum(one.left for one in left.data.runs)
-        done = proctor.explain("ours", "theirs", ask=True, **options)
+        words = ("explain", "ours", "theirs", "--ask", "--base-url", server.url, "--prompt", template)
+        said = program(*words, "--store", tmp_path / "s.db", "--draws", "100")
+        assert said.returncode == 0, said.stderr
+        assert "Runs between the two sides" in said.stdout
         assert server.count - before == to_ask
+        done = proctor.explain("ours", "theirs", **options)
         assert [row["part"] for row in done.rows] == ["frames", "prompt", "sampling"]
         assert adds_up(done)
 

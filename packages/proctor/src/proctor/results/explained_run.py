@@ -21,6 +21,7 @@ from proctor.core import (
     InputError,
     Item,
     Metric,
+    ParseError,
     RecordedAnswers,
     Score,
     Status,
@@ -29,7 +30,7 @@ from proctor.core import (
 )
 from proctor.results.arrays import ItemTable, Mask
 from proctor.results.run_scores import RunScores, load_run_scores
-from proctor.runs import CODE, BenchmarkCard, Run, Store, parsed_answer, recorded
+from proctor.runs import CODE, BenchmarkCard, Run, Store, recorded
 
 Floats = NDArray[np.float64]
 
@@ -265,10 +266,16 @@ def _read_again(items: Sequence[Item], answers: Mapping[str, Answer]) -> dict[st
         answer = answers.get(item.id)
         if answer is None:
             continue
-        if answer.status is Status.ANSWERED and answer.text.strip() and _OPTIONS_SHOWN not in answer.extra:
-            answer = parsed_answer(item, answer.model_copy(update={"parsed": None, "problem": ""}))
-        found[item.id] = answer
+        readable = answer.status is Status.ANSWERED and answer.text.strip() and _OPTIONS_SHOWN not in answer.extra
+        found[item.id] = answer.model_copy(update=_read(item, answer.text)) if readable else answer
     return found
+
+
+def _read(item: Item, text: str) -> dict[str, Any]:
+    try:
+        return {"parsed": item.answer.parse(text, item.options), "problem": ""}
+    except ParseError as error:
+        return {"parsed": None, "problem": str(error)}
 
 
 def _by_comparison(items: Sequence[Item], answers: Sequence[Mapping[str, Answer]], by_code: Mask) -> Scoring:
