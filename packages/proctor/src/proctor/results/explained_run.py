@@ -249,7 +249,8 @@ def _chosen(name: str, metric: Metric, known: Sequence[str], scorer: str) -> str
     """Whose scores are a side's own. A judge's scores of accuracy hold those by comparison, too."""
     if scorer:
         if scorer not in known:
-            raise UsageError(f"--scorer {scorer!r} has not scored {name}: choose {one_of(known, scorer)}")
+            more = "Given twice, --scorer is one for each side."
+            raise UsageError(f"--scorer {scorer!r} has not scored {name}: choose {one_of(known, scorer)}. {more}")
         return scorer
     judges = [one for one in known if one != CODE]
     if not known:
