@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,55 @@ def test_a_log_without_its_own_score_is_read_by_proctor_alone(tmp_path: Path) ->
     assert "reader" not in parts(found)
     assert found.data.second.scorer == "code"
     assert adds_up(found)
+
+
+IN_LOGS = ("items", "missing", "reader", "options", "prompt")
+
+
+def log_with(file: Path, differences: tuple[str, ...], *, failed: bool) -> Path:
+    """A table of another program that states options, prompts and its own score; `failed`: each eleventh call has."""
+    rows: list[dict[str, Any]] = []
+    for number, item in enumerate(item for item in questions().items if item.options):
+        assert item.reference is not None
+        if "items" in differences and number % 7 == 3:
+            continue
+        shown = [*reversed(item.options)] if "options" in differences else [*item.options]
+        key = item.options["ABCD".index(str(item.reference.answer))]
+        right = number % 5 != 0
+        letter = "ABCD"[(shown.index(key) + (not right)) % 4]
+        lost = "reader" in differences and number % 3 == 0
+        wording = "Look closely." if "prompt" in differences else "Look."
+        gone = failed and number % 11 == 1
+        rows.append(
+            {
+                "id": item.id,
+                "prompt": f"{wording} {item.question}",
+                "options": shown,
+                "answer": "" if gone else f"Answer: {letter}",
+                "correct": int(right and not lost and not gone),
+            }
+        )
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("differences", [*((one,) for one in IN_LOGS), *combinations(IN_LOGS, 2)], ids="+".join)
+def test_differences_planted_in_logs_are_named_and_add_up(tmp_path: Path, differences: tuple[str, ...]) -> None:
+    store = proctor.open_store(tmp_path / "s.db")
+    store.add_benchmark(questions())
+    failed = "missing" in differences
+    one = log_with(tmp_path / "one.jsonl", (), failed=failed)
+    two = log_with(tmp_path / "two.jsonl", differences, failed=failed)
+    how: dict[str, Any] = {"failed": ["wrong", "exclude"] if failed else "wrong", "store": store, **FEW}
+    found = proctor.explain(one, two, **how)
+    assert {one.kind for one in found.data.differences} == set(differences)
+    assert adds_up(found)
+    swapped = {name: value for name, value in parts(found).items() if name != "asked"}
+    assert set(swapped) == set(differences) & {"items", "missing", "reader"}
+    assert all(abs(value) > 1e-12 for value in swapped.values())
+    assert abs(parts(found)["asked"]) < 1e-12  # what the options and the prompt would change, they do not here
+    turned = proctor.explain(two, one, **how | {"failed": ["exclude", "wrong"] if failed else "wrong"})
+    assert parts(turned) == pytest.approx({name: -value for name, value in parts(found).items()}, abs=1e-12)
 
 
 def test_two_files_of_one_name_are_two_sides(tmp_path: Path) -> None:
