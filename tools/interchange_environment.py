@@ -1,12 +1,13 @@
 """Makes the environment in which the tests run other programs' packages: `make interchange`.
 
-Inspect (fsspec), lmms-eval (httpx, av, torchvision), mlcroissant (pandas-stubs, which would type all of pandas) and
-Every Eval Ever (Python 3.12) can't be installed beside the pinned packages. Here they lie in a folder of their own,
-over those: their pinned versions stand in packages/proctor/tests/interchange/environment.txt.
+Inspect (fsspec), lmms-eval (httpx, av, torchvision), mlcroissant (pandas-stubs, which would type all of pandas),
+Every Eval Ever (Python 3.12) and ppi-python (numba) can't be installed beside the pinned packages. Here they lie in a
+folder of their own, over those: their pinned versions stand in packages/proctor/tests/interchange/environment.txt.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import venv
@@ -28,6 +29,7 @@ def make(folder: Path) -> None:
     python = str(folder / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--ignore-requires-python", "--requirement", str(PINS)], check=True)  # noqa: S603 - our own words
+    shutil.rmtree(site / "tests", ignore_errors=True)  # ppi-python brings its own, which would hide ours
 
 
 if __name__ == "__main__":

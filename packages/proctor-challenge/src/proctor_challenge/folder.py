@@ -28,6 +28,7 @@ from proctor.core import (
 )
 from proctor.interchange import file_hash
 from proctor.media import CONDITIONS, MediaLibrary
+from proctor.runs import why_unable
 from proctor_challenge.admission import checked_submission
 from proctor_challenge.challenge import SealedPart, check_reach
 from proctor_challenge.rights import folder_rights
@@ -237,7 +238,10 @@ def _phase_problems(sealed: SealedPart, phase: Phase) -> Iterator[str]:
     scored = sealed.benchmark(phase.name)
     yield from _named([item.id for item in scored.items if item.reference is None], "no reference", "one to score by")
     if CONDITIONS.get(phase.condition).sees:
-        yield from _named(MediaLibrary(scored.media_root).missing(scored.items), "no file of this name", "its media")
+        library = MediaLibrary(scored.media_root)
+        yield from _named(library.missing(scored.items), "no file of this name", "its media")
+        unable = [item.id for item in scored.items if why_unable(item, phase.condition, library, seed=0)]
+        yield from _named(unable, f"it, which can't be shown under {phase.condition}", "a condition for each question")
     free = sum(item.answer.kind == "free_text" for item in scored.items)
     if free and sealed.settings.judge is None and reader_or_default(sealed.settings.benchmark).rubric_judge:
         yield f"found {count_of(free, 'question')} in free text and no judge, expected one with its models (judge: …)"
@@ -256,6 +260,8 @@ def handed_out_problems(scored: Benchmark, given: Benchmark) -> Iterator[str]:
     both = sorted(secret.keys() & public.keys())
     revealed = [name for name in both if public[name].reference is not None]
     yield from _named(revealed, "its reference handed out", "none")
+    shown = [name for name in both if public[name].evidence is not None]
+    yield from _named(shown, "its evidence handed out", "none")
     different = [name for name in both if _visible(secret[name]) != _visible(public[name])]
     yield from _named(different, "other words, options, format or media handed out", "the same as are scored")
 

@@ -63,7 +63,11 @@ def times(frames: list[Frame]) -> list[float | None]:
 def test_all_conditions_are_listed_with_a_line_each() -> None:
     expected = [
         "black",
+        "cut-evidence",
         "muted",
+        "occlude-elsewhere",
+        "occlude-evidence",
+        "only-evidence",
         "other-video",
         "reversed",
         "shuffled",
@@ -96,7 +100,8 @@ def test_an_unknown_condition_is_refused_at_once(library: MediaLibrary) -> None:
 )
 def test_a_condition_by_another_word_is_told_by_its_name(typed: str, meant: str) -> None:
     listed = (
-        "expected one of black, muted, other-video, reversed, shuffled, single-frame, speech-only, text-only, video"
+        "expected one of black, cut-evidence, muted, occlude-elsewhere, occlude-evidence, only-evidence, other-video, "
+        "reversed, shuffled, single-frame, speech-only, text-only, video"
     )
     with pytest.raises(UnknownNameError, match=f"unknown condition '{typed}': {listed}; did you mean '{meant}'\\?$"):
         CONDITIONS.get(typed)

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from proctor.core import InputError
 from proctor.stats import FEWEST_DRAWN, corrected_mean, planned_widths
 from proctor.stats.special import ndtri
+from tests.support.foreign import foreign
 from tests.support.simulation import repetitions as simulated
 
-PPI_PYTHON = [  # seed, labelled, others, estimate, both ends: ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3
-    (0, 20, 80, 2.80918636286087, 2.457398941056877, 3.1609737846648636),
-    (2, 20, 80, 2.8663590455679553, 2.534107738979383, 3.1986103521565274),
-    (3, 45, 60, 2.947428799538718, 2.653745812684961, 3.2411117863924748),
-    (4, 45, 60, 2.8503121228525115, 2.5945380030910266, 3.1060862426139964),
-    (5, 45, 60, 2.67007135274065, 2.4299551944227034, 2.910187511058597),
-]
+PPI_PYTHON = """
+import json, sys
+import numpy as np
+from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+
+found = []
+for labels, judged, others in json.load(open(sys.argv[1])):
+    given = np.array(labels), np.array(judged), np.array(others)
+    low, high = ppi_mean_ci(*given, alpha=0.05)
+    found.append([ppi_mean_pointestimate(*given).item(), low.item(), high.item()])
+print(json.dumps(found))
+"""
 
 
-@pytest.mark.parametrize(("seed", "labelled", "others", "value", "low", "high"), PPI_PYTHON)
-def test_single_groups_give_what_ppi_python_gives(
-    seed: int, labelled: int, others: int, value: float, low: float, high: float
-) -> None:
-    rng, n = np.random.default_rng(seed), labelled + others
-    label = rng.normal(3, 1, n)
-    judge = label * (0.4 + 0.1 * seed) + rng.normal(0, 1, n)
-    drawn = np.arange(n) < labelled
-    found = corrected_mean(judge, label, np.arange(n), np.full(n, labelled / n), drawn)
-    assert 0 < found.tuning * others / n < 1, "ppi-python cuts its weight to 0 to 1"
-    reach = float(ndtri(0.975)) * found.large_sample_error
-    assert [found.value, found.value - reach, found.value + reach] == pytest.approx([value, low, high], abs=1e-9)
+def test_single_groups_give_what_ppi_python_gives_on_fuzzed_samples(tmp_path: Path) -> None:
+    """Sixty samples of many sizes, scales and correlations, with its weight within 0 to 1, where it cuts it."""
+    rng = np.random.default_rng(4)
+    given: list[list[list[float]]] = []
+    ours: list[list[float]] = []
+    while len(ours) < 60:
+        labelled, others = int(rng.integers(8, 60)), int(rng.integers(10, 200))
+        n = labelled + others
+        label = rng.normal(rng.normal(), rng.uniform(0.1, 4), n)
+        judge = label * rng.uniform(-0.2, 1.5) + rng.normal(rng.normal(), rng.uniform(0.1, 3), n)
+        drawn = rng.permutation(n) < labelled
+        found = corrected_mean(judge, label, np.arange(n), np.full(n, labelled / n), drawn)
+        if 0 < found.tuning * others / n < 1:
+            reach = float(ndtri(0.975)) * found.large_sample_error
+            ours.append([found.value, found.value - reach, found.value + reach])
+            given.append([label[drawn].tolist(), judge[drawn].tolist(), judge[~drawn].tolist()])
+    (tmp_path / "samples.json").write_text(json.dumps(given))
+    assert np.array(ours) == pytest.approx(np.array(foreign(PPI_PYTHON, tmp_path / "samples.json")), abs=1e-9)
 
 
 def test_clusters_count_once() -> None:

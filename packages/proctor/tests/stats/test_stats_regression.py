@@ -61,6 +61,19 @@ def test_terms_agree_with_the_formulas() -> None:
     assert hard.p < 0.001
 
 
+def test_shares_of_repetitions_agree_with_the_formulas_and_with_the_repetitions_one_by_one() -> None:
+    """Five answers to each question: the log odds are those of all answers, the errors those of the shares."""
+    rng = np.random.default_rng(7)
+    each = rng.random((600, 5)) < 1 / (1 + np.exp(-(0.4 - 1.1 * HARD + LEAN)))[:, None]
+    found = logistic(each.mean(axis=1), {"hard": HARD, "late": LATE}, VIDEOS)
+    beta, errors, degrees = by_hand(each.mean(axis=1), [HARD, LATE], VIDEOS)
+    assert [term.log_odds for term in found.terms] == pytest.approx(beta, abs=1e-9)
+    assert [term.error for term in found.terms] == pytest.approx(errors, rel=1e-9)
+    assert [term.df for term in found.terms] == pytest.approx(degrees, rel=1e-9)
+    single = logistic(each.ravel(), {"hard": HARD.repeat(5), "late": LATE.repeat(5)}, VIDEOS.repeat(5))
+    assert [term.log_odds for term in single.terms] == pytest.approx([term.log_odds for term in found.terms], abs=1e-8)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_few_groups_of_unequal_size_agree_with_the_formulas(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -173,6 +186,7 @@ def test_columns_that_add_nothing_are_named() -> None:
     [
         ([1, 1, 1], {}, list("abc"), "the answers are all right, or all wrong"),
         ([], {}, [], "the answers are all right, or all wrong"),
+        ([0.4, 0.4, 0.4], {}, list("abc"), "all answers have the same share right"),
         ([1, 0], {}, ["a", "b"], "fewer than three groups"),
         ([1, 0, 1], {"x": [1, 0, 0], "y": [0, 1, 0]}, list("abc"), "some columns tell right from wrong without fail"),
         ([1, 1, 0, 0], {"x": [1, 1, 0, 0]}, list("abcd"), "some columns tell right from wrong without fail"),
@@ -184,7 +198,8 @@ def test_what_can_t_be_fitted_says_why(right: Any, columns: Any, groups: Any, pr
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="answers: found other values, expected 0 or 1"):
-        logistic([0.5], {}, ["a"])
+    for wrong in (-0.1, 1.1):
+        with pytest.raises(InputError, match="answers: found other values, expected 0 to 1"):
+            logistic([wrong], {}, ["a"])
     with pytest.raises(InputError, match="column 'x': found 1, expected 2 values"):
         logistic([0, 1], {"x": [1]}, ["a", "b"])

@@ -22,6 +22,7 @@ from proctor.stats import (
     same_answers,
     variance_shares,
 )
+from tests.support.simulation import assert_share, repetitions
 
 SEEDS = range(25)
 
@@ -168,3 +169,24 @@ def test_intervals_of_repeated_answers_cover() -> None:
     shares = [share for row in found.values() for share in row.values()]
     assert len(shares) == 2 * 3 * 4
     assert min(shares) > 0.93 - 3 * 0.013
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("groups", [6, 20, 60])
+@pytest.mark.parametrize("parts", [(0.3, 0.4, 0.3), (0.05, 0.45, 0.5)], ids=["large groups' share", "small one"])
+def test_intervals_of_shares_of_variance_cover(groups: int, parts: tuple[float, float, float]) -> None:
+    rng, rounds, hits = np.random.default_rng(groups), repetitions(2000), np.zeros(3)
+    of = np.repeat(np.arange(groups), 8)
+    for _ in range(rounds):
+        scale = np.sqrt(parts)
+        group, item = rng.normal(0, scale[0], groups), rng.normal(0, scale[1], (len(of), 1))
+        each = rng.normal(0, scale[2], (len(of), 3))
+        found = variance_shares(group[of][:, None] + item + each, of)
+        assert found is not None
+        ends = [(one.ci_low, one.ci_high) for one in found.shares.values()]
+        hits += [
+            low is not None and high is not None and low <= part <= high
+            for part, (low, high) in zip(parts, ends, strict=True)
+        ]
+    for hit in hits:
+        assert_share(hit, rounds, 0.92, 0.995)

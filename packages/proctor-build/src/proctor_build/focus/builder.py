@@ -27,7 +27,7 @@ from proctor.core import (
 )
 from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
 from proctor.tasks.focus import NativeReference, NativeRequest, lettered, write_native
-from proctor.tracks import Annotation, CandidateQuestion, deal_options, official_name
+from proctor.tracks import Annotation, CandidateQuestion, Timeline, deal_options, evidence_of, official_name, traces_of
 from proctor_build import Completion, complete
 from proctor_build.annotators import (
     STAGES,
@@ -165,11 +165,15 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
     choices = [candidate for _, _, candidate in flat if isinstance(candidate.format, ChoiceFormat)]
     rng = generator(plan.seed, "build focus", "options")
     decks = iter(deal_options([candidate.options for candidate in choices], [0] * len(choices), rng))
+    lines = {video: Timeline(annotation) for video, annotation in annotations.items()}
+    traces = {video: traces_of(line) for video, line in lines.items()}
     requests, references = [], []
     for annotation, name, candidate in flat:
         options, letter = next(decks) if isinstance(candidate.format, ChoiceFormat) else ([], "")
         requests.append(_request(annotation, name, candidate, options))
-        references.append(_reference(annotation, name, candidate, (options, letter), plan))
+        key = _reference(annotation, name, candidate, (options, letter), plan)
+        evidence = evidence_of(candidate, lines[annotation.video.id], traces[annotation.video.id])
+        references.append(key if evidence is None else key.model_copy(update={"evidence": evidence}))
     return FocusBuilt(tuple(requests), tuple(references), formats_of(references), chosen.dropped)
 
 

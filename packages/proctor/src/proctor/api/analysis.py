@@ -59,7 +59,12 @@ def results(
 
     given = filled("results", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
-    return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
+    found = compute(where.store, where.benchmark, options_of(where, given))
+    if found.has_both_occlusions:
+        from proctor.results import with_reliance
+
+        found = with_reliance(where.store, where.benchmark, found)
+    return ResultsTable(found)
 
 
 def critical(

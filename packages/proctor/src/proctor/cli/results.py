@@ -172,9 +172,14 @@ def _show_scores(
     if output is OutputFormat.JSON:
         rows = [row | settings_of(options) for row in rows]
     if output is OutputFormat.CSV:
-        rows = [_without(row, "facets", "levels", "consistency") | row["facets"] for row in rows]
+        rows = [_without(row, "facets", "levels", "consistency", "reliance") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
-    show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
+    tables = results_tables(_without_metrics(found, few))
+    if found.reliance:
+        from proctor.reports import reliance_tables
+
+        tables += reliance_tables(found)
+    show(output, rows, *tables, apart=True)
     print_note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
 

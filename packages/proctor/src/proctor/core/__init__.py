@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         need_extra,
         pip_install,
     )
+    from proctor.core.evidence import MOST_EVIDENCE, Evidence, EvidenceBox, EvidenceWindow, Region
     from proctor.core.field_problems import expected_words, first_problem, found_words
     from proctor.core.files import (
         JSON_BREAKS,
@@ -165,7 +166,6 @@ if TYPE_CHECKING:
         Item,
         Media,
         Reference,
-        Region,
         Reliability,
         Scan,
         TagValue,
@@ -250,11 +250,11 @@ else:
 __all__ = [
     "ABOUT", "ACCURACY", "BENCHMARKS", "COMMANDS", "COMMANDS_ELSEWHERE", "CONCURRENCY", "DASH", "DISTRIBUTIONS",
     "EXTENSIONS", "FPS", "GIVE_UP_AFTER", "HEADS", "HUMAN", "JPEG_QUALITY", "JSON_BREAKS", "MAX_FRAMES",
-    "MAX_SIDE", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "OPTION_WRITERS", "PAGES", "PATH_READERS",
+    "MAX_SIDE", "MOST_EVIDENCE", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "OPTION_WRITERS", "PAGES", "PATH_READERS",
     "PUBLISHED_FIGURES", "QUESTION_WRITERS", "RATING_READERS", "RETRIES", "SHEET_SUFFIXES", "SUBMISSION_WRITERS",
     "TIMEOUT_S", "VALIDATORS", "AboutFiles", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader",
     "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion",
-    "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck",
+    "DataSource", "DerivedDimension", "Dimension", "Download", "Evidence", "EvidenceBox", "EvidenceWindow", "Excerpt", "FailedPolicy", "FileCheck",
     "FileLocation", "FilesOrigin", "Finding", "Frame", "FrozenModel", "Image", "InfrastructureError",
     "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions",
     "NeedsReferences", "NoVerdictError", "Offered", "OfficialFigure", "Option", "OptionWriter", "ParseError",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from proctor.core.criteria import Criterion
+from proctor.core.evidence import Evidence, Region
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat
 from proctor.core.validation import FrozenModel
 
@@ -16,27 +17,6 @@ TagValue = bool | int | float | str | tuple[str, ...]
 OPTION_POOL = "option_pool"
 """The tag of items whose wrong options are right answers to other items of the same pool. Folds and splits keep pools
 together, since the answers to other items reveal which options are wrong."""
-
-_EDGE = 1e-6  # tolerance for regions given as rounded fractions: 0.559719 + 0.440281 may exceed 1
-
-
-class Region(FrozenModel):
-    """A rectangle in fractions of the frame, with the origin at the top left; inside 0 to 1.
-
-    >>> Region(x=0.25, y=0.0, width=0.5, height=1.0).width
-    0.5
-    """
-
-    x: float = Field(ge=0, le=1)
-    y: float = Field(ge=0, le=1)
-    width: float = Field(gt=0, le=1)
-    height: float = Field(gt=0, le=1)
-
-    @model_validator(mode="after")
-    def _inside(self) -> Self:
-        if self.x + self.width > 1 + _EDGE or self.y + self.height > 1 + _EDGE:
-            raise ValueError("a region inside the frame (0 to 1)")
-        return self
 
 
 class Scan(FrozenModel):
@@ -207,6 +187,7 @@ class Item(FrozenModel):
     options: tuple[str, ...] = ()
     reference: Reference | None = None
     tags: dict[str, TagValue] = Field(default_factory=dict)
+    evidence: Evidence | None = Field(default=None, exclude_if=lambda evidence: evidence is None)
 
     @field_validator("options")
     @classmethod
@@ -215,6 +196,12 @@ class Item(FrozenModel):
             found = f"item {info.data.get('id')!r} has {len(options)}"
             raise ValueError(f"at most {MOST_OPTIONS} options, a letter for each ({found})")
         return options
+
+    @model_validator(mode="after")
+    def _evident(self) -> Self:
+        if self.evidence is not None and (fault := self.evidence.fault(self.media)):
+            raise ValueError(fault)
+        return self
 
     @property
     def sounding(self) -> tuple[VideoClip | AudioClip, ...]:
@@ -234,6 +221,10 @@ class Item(FrozenModel):
         return self.reference is not None and self.reference.answer is not None
 
     def as_asked(self) -> Item:
-        """The item as systems see it: without the reference, and without tags and media, whose names and times may
-        reveal the answer. Systems get pictures from the view."""
-        return self.model_copy(update={"reference": None, "tags": {}, "media": ()})
+        """The item as systems see it: without the reference and the evidence, and without tags and media, whose names and
+        times may reveal the answer. Systems get pictures from the view."""
+        return self.without_answer().model_copy(update={"tags": {}, "media": ()})
+
+    def without_answer(self) -> Item:
+        """The item as it is handed out: without the reference, and without the evidence, which tells where to look."""
+        return self.model_copy(update={"reference": None, "evidence": None})

@@ -108,11 +108,11 @@ def dataset_row(item: Item, form: RowForm) -> dict[str, Any]:
     details, whole = {}, item.model_dump(mode="json")
     for name, read in _READ.items():
         try:
-            same = _plain(read(row, item.answer, form)) == _plain(whole[name])
+            same = _plain(read(row, item.answer, form)) == _plain(whole.get(name))
         except (ParseError, ValidationError):
             same = False
         if not same:
-            details[name] = whole[name]
+            details[name] = whole.get(name)
     row[DETAILS] = json.dumps(details, ensure_ascii=False) if details else None
     return row
 
@@ -244,6 +244,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Any], AnswerFormat, RowForm], Any]] =
     "media": _media,
     "reference": _reference,
     "tags": _tags,
+    "evidence": lambda _row, _answer, _form: None,  # has no column: where there is some, the details hold it
 }
 
 

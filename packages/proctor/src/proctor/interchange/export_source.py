@@ -57,7 +57,7 @@ class ExportSource:
         `references`."""
         every = self.store.items(self.card.name)
         counted = [item for item in every if self.options.all_items or self.card.counts(item)]
-        return counted if self.references else [item.model_copy(update={"reference": None}) for item in counted]
+        return counted if self.references else [item.without_answer() for item in counted]
 
     @cached_property
     def runs(self) -> list[Run]:

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from proctor.media.audio import SpeechPart, speech_parts
     from proctor.media.clip_locations import ClipLocation, Excerpts, MediaAs
     from proctor.media.clips import ClipFile, Sound
-    from proctor.media.conditions import CONDITIONS, Condition
+    from proctor.media.condition import Condition, ConditionContext
+    from proctor.media.conditions import CONDITIONS
     from proctor.media.decode import sampled
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, look_at_items, write_page
     from proctor.media.frame_archive import StoredPicture
@@ -52,6 +53,7 @@ __all__ = [
     "ClipFile",
     "ClipLocation",
     "Condition",
+    "ConditionContext",
     "Excerpts",
     "FrameIndex",
     "KeptEntry",

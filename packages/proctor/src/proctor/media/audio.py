@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -216,6 +216,19 @@ def as_wav(samples: NDArray[np.float32]) -> bytes:
         file.setframerate(RATE)
         file.writeframes(np.clip(np.rint(samples * 32768), -32768, 32767).astype("<i2").tobytes())
     return out.getvalue()
+
+
+def silenced(wav: bytes, start: float, stretches: Sequence[tuple[float, float]]) -> bytes:
+    """A WAV of `cut_sound` that begins at `start`, with silence in these stretches (seconds of its file); the same bytes
+    without any."""
+    if not stretches:
+        return wav
+    with wave.open(io.BytesIO(wav)) as file:
+        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").copy()
+    for first, last in stretches:
+        rows = [min(max(0, round((time - start) * RATE)), len(samples)) for time in (first, last)]
+        samples[rows[0] : rows[1]] = 0
+    return as_wav(samples.astype(np.float32) / np.float32(32768))
 
 
 _LOUDNESS_STEP = RATE // 50  # samples of one value of loudness

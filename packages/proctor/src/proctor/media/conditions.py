@@ -3,85 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from proctor.core import AudioClip, Image, InputError, Item, Registry, VideoClip, generator
-from proctor.media.library import MediaLibrary, Picture
+from proctor.core import Image, InputError, Item, Registry, VideoClip, generator
+from proctor.media.condition import Condition, ConditionContext, FrameSlot, SoundSlot
+from proctor.media.evidence_conditions import CutEvidence, OccludeElsewhere, OccludeEvidence, OnlyEvidence
+from proctor.media.library import Picture
 from proctor.media.pictures import blackened
 
 _BLOCKS = 64  # parts of a clip that are shuffled when a window of it is shown
-
-
-@dataclass(frozen=True, slots=True)
-class FrameSlot:
-    """One frame that a system gets: the picture, and the time and label that go with it.
-
-    `clip` is start and end of the clip that the frame belongs to, None for a still image.
-    """
-
-    picture: Picture
-    time: float | None
-    label: str
-    clip: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SoundSlot:
-    """One sound that a system gets: its medium, start and end, and label. `clip` is start and end of the whole sound."""
-
-    medium: VideoClip | AudioClip
-    span: tuple[float, float]
-    label: str
-    clip: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionContext:
-    """What a condition may use: the item, the other items of its benchmark, the run's seed, the media, and whether the
-    request is for the whole media or a window of a clip."""
-
-    item: Item
-    others: Sequence[Item]
-    seed: int
-    library: MediaLibrary
-    whole: bool
-
-
-class Condition:
-    """The base of all conditions, which changes nothing.
-
-    `summary` is the line for `proctor list`. `sees=False`: no media, and no file is opened. `shows=False`: no pictures;
-    `hears=False`: no sound. `borrows=True`: it shows other items' media. `unchanged=True`: a video file may be given as
-    it is.
-    """
-
-    summary = ""
-    sees = True
-    shows = True
-    hears = True
-    borrows = False
-    unchanged = False
-
-    def unfit(self, items: Sequence[Item]) -> str:
-        """Why the condition does not fit these items; "" where it does."""
-        del items
-        return ""
-
-    def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
-        """The frames to show, before anything is decoded."""
-        del scene
-        return slots
-
-    def paint(self, jpeg: bytes) -> bytes:
-        """Changes the pixels of one picture."""
-        return jpeg
-
-    def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
-        """The sounds to play, before anything is decoded."""
-        del scene
-        return slots
 
 
 class Video(Condition):
@@ -246,6 +178,10 @@ CONDITIONS.add("reversed", Reversed())
 CONDITIONS.add("other-video", OtherVideo())
 CONDITIONS.add("muted", Muted())
 CONDITIONS.add("speech-only", SpeechOnly())
+CONDITIONS.add("occlude-evidence", OccludeEvidence())
+CONDITIONS.add("occlude-elsewhere", OccludeElsewhere())
+CONDITIONS.add("cut-evidence", CutEvidence())
+CONDITIONS.add("only-evidence", OnlyEvidence())
 
 
 def time_label(time: float) -> str:

@@ -20,7 +20,7 @@ from proctor.media.clips import MAX_SOUND_S
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
-from proctor.media.pictures import encode, read_image, still_facts
+from proctor.media.pictures import blacked_out, encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.settings import MediaSettings
 from proctor.media.shared_frames import shared_frames
@@ -48,7 +48,7 @@ class Picture:
     """One picture to be shown: of a video at a time of its own clock, or a still image (`at` is None).
 
     `shows` is the elapsed time that is painted on it, in seconds; None paints nothing. `scan` says how a medical file
-    is shown.
+    is shown. In `hides` it is black, which is done to the finished picture: it is kept as it is.
     """
 
     source: str
@@ -56,6 +56,7 @@ class Picture:
     region: Region | None = None
     shows: float | None = None
     scan: Scan | None = None
+    hides: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +173,12 @@ class MediaLibrary:
         _check_times(medium, duration, "recording")
         return medium.start, duration if medium.end is None else min(medium.end, duration)
 
-    def sound(self, medium: VideoClip | AudioClip, span: tuple[float, float]) -> bytes:
-        """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache.
-        Blocks. Raises `InputError` as `cut_sound`."""
-        from proctor.media.audio import RATE, cut_sound
+    def sound(
+        self, medium: VideoClip | AudioClip, span: tuple[float, float], *, silent: Sequence[tuple[float, float]] = ()
+    ) -> bytes:
+        """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache, and
+        `silent` in some stretches. Blocks. Raises `InputError` as `cut_sound`."""
+        from proctor.media.audio import RATE, cut_sound, silenced
 
         path, offset = self._files.known(medium.source), 0.0
         if isinstance(medium, VideoClip):
@@ -187,7 +190,7 @@ class MediaLibrary:
 
         how: dict[str, JsonValue] = {"as": "wav", "rate": RATE, "span": list(within), "version": _SOUND_VERSION}
         wav = FrameSet(self._catalogue.identity(path), how, name=medium.source, suffix=".wav")
-        return self._store.serve(wav, [0], _single(make))[0]
+        return silenced(self._store.serve(wav, [0], _single(make))[0], span[0], silent)
 
     def problems(self, items: Iterable[Item]) -> list[MediaProblem]:
         """All problems that `check` would raise, sorted by file."""
@@ -281,7 +284,7 @@ class MediaLibrary:
             else:
                 shots = self._shots(source, region, [pictures[position] for position in positions])
                 served.update(zip(positions, shots, strict=True))
-        return [served[position] for position in range(len(pictures))]
+        return [blacked_out(served[position], picture.hides) for position, picture in enumerate(pictures)]
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
@@ -340,7 +343,7 @@ class MediaLibrary:
         change, name = paint
         pictures = [self._in_file(picture) for picture in pictures]
         shown: list[JsonValue] = [
-            [self.identity(one.source), one.at, _region(one.region), one.shows, time, *_scan(one.scan)]
+            [self.identity(one.source), one.at, _region(one.region), one.shows, time, *_scan(one.scan), *_hides(one)]
             for one, time in zip(pictures, times, strict=True)
         ]
 
@@ -494,6 +497,10 @@ def _region(region: Region | None) -> JsonValue:
 
 def _scan(scan: Scan | None) -> list[JsonValue]:
     return [] if scan is None else [scan.model_dump(mode="json")]
+
+
+def _hides(picture: Picture) -> list[JsonValue]:
+    return [{"hides": [_region(region) for region in picture.hides]}] if picture.hides else []
 
 
 def _painted(picture: Picture) -> str:

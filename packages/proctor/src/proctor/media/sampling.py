@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from proctor.core import InputError
+from proctor.core import InputError, VideoClip
 from proctor.media.settings import MediaSettings
 
+if TYPE_CHECKING:
+    from proctor.media.library import MediaLibrary
+
+_NEAR_S = 1e-5  # a time so near a part's end is the start of the next one
 _ROUNDING = 1e-9  # 0.3 s at 10 a second are 3 frames, though 0.3 * 10 may come out above 3
 
 
@@ -59,3 +65,36 @@ def count_at_rate(start: float, end: float, fps: float) -> float:
     """
     exact = (end - start) * fps - _ROUNDING
     return max(1, math.ceil(exact)) if math.isfinite(exact) else exact
+
+
+def sample_parts(
+    parts: Sequence[tuple[float, float]], settings: MediaSettings, *, count: int | None, fps: float | None
+) -> list[float]:
+    """The moments for a request (see `sample_times`), where only these parts of a clip are shown: as if they followed each
+    other without a gap.
+
+    >>> sample_parts([(0.0, 2.0), (8.0, 10.0)], MediaSettings(), count=4, fps=None)
+    [0.5, 1.5, 8.5, 9.5]
+    """
+    if len(parts) == 1:
+        return sample_times(*parts[0], settings, count=count, fps=fps)
+    shown = sum(end - start for start, end in parts)
+    found: list[float] = []
+    before = 0.0
+    times = sample_times(0.0, shown, settings, count=count, fps=fps) if parts else []
+    for start, end in parts:
+        inside = [time for time in times if before - _NEAR_S <= time < before + (end - start) - _NEAR_S]
+        found += [start + max(0.0, time - before) for time in inside]
+        before += end - start
+    return found
+
+
+def picture_starts(library: MediaLibrary, clip: VideoClip, span: tuple[float, float]) -> list[float]:
+    """The span's start, and when each later picture in it begins."""
+    offset = library.excerpts.locate(clip.source, clip.region, library.probe(clip.source)).offset
+    index = library.index(clip.source)
+    first = index.pts.searchsorted(index.tick(span[0] + offset), side="right")
+    later = index.pts[first : index.pts.searchsorted(index.end_tick(span[1] + offset))]
+    base = index.time_base
+    seconds = (later - index.zero) * base.numerator / base.denominator  # as `FrameIndex.seconds`, for all at once
+    return [span[0], *(float(time) - offset for time in seconds)]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -17,6 +16,7 @@ from proctor.core import (
     Image,
     InputError,
     Item,
+    Media,
     ProctorError,
     VideoClip,
     View,
@@ -25,17 +25,11 @@ from proctor.core import (
     thousands,
 )
 from proctor.media.clips import ClipFile, Sound
-from proctor.media.conditions import (
-    CONDITIONS,
-    Condition,
-    ConditionContext,
-    FrameSlot,
-    SingleFrame,
-    SoundSlot,
-    time_label,
-)
+from proctor.media.condition import Condition, ConditionContext, FrameSlot, SoundSlot
+from proctor.media.conditions import CONDITIONS, SingleFrame, time_label
 from proctor.media.library import MediaLibrary, Picture
-from proctor.media.sampling import count_at_rate, sample_times
+from proctor.media.look_ahead import LookAhead, Request
+from proctor.media.sampling import count_at_rate, picture_starts, sample_parts
 from proctor.media.shown_log import ShownLog, ShownRecord
 
 T = TypeVar("T")
@@ -233,7 +227,8 @@ class _MediaView:
         if not self._clips or not self._shows:
             return []
         clip, span = self._clips[0], self._library.span(self._clips[0])
-        own = [FrameSlot(Picture(clip.source, time, clip.region, scan=clip.scan), time, "", span) for time in times]
+        pictures = [Picture(clip.source, time, clip.region, scan=clip.scan) for time in times]
+        own = [FrameSlot(one, one.at, "", span, self._position_of(clip)) for one in pictures]
         return self._frames([slot for frame_slot in own for slot in self._under_condition([frame_slot], whole=False)])
 
     def arranged(self, request: Request) -> list[FrameSlot]:
@@ -306,6 +301,9 @@ class _MediaView:
 
     def _files(self) -> list[ClipFile]:
         library, condition = self._library, self._condition
+        if condition.parts_of_clips:
+            expected = "frames (--video-as frames): a video file has no gaps"
+            raise ConfigurationError(f"condition {self._name}: found a request for video files, expected {expected}")
         labels = [f"clip {number + 1}" if len(self._clips) > 1 else "" for number in range(len(self._clips))]
         labelled = list(zip(self._clips, labels, strict=True))
         if condition.unchanged and library.settings.overlay == "none":
@@ -335,19 +333,22 @@ class _MediaView:
             clip = self._library.sound_span(medium)
             start, end = _within(clip, window)
             if start < end:
-                slots.append(SoundSlot(medium, (start, end), label, clip))
-        scene = ConditionContext(self._item, self._others, self._seed, self._library, window is None)
-        heard = self._of_condition(lambda: self._condition.listen(slots, scene))
-        return [
-            Sound(self._library.sound(one.medium, one.span), one.label, slot.span)
-            for one, slot in zip(heard, slots, strict=True)
-        ]
+                slots.append(SoundSlot(medium, (start, end), label, clip, self._position_of(medium)))
+        heard = self._of_condition(lambda: self._condition.listen(slots, self._scene(whole=window is None)))
+        wavs = [self._library.sound(one.medium, one.span, silent=one.silent) for one in heard]
+        return [Sound(wav, one.label, slot.span) for wav, one, slot in zip(wavs, heard, slots, strict=True)]
 
     def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:
-        scene = ConditionContext(self._whole, self._others, self._seed, self._library, whole)
-        slots = self._of_condition(lambda: self._condition.arrange(slots, scene))
+        slots = self._of_condition(lambda: self._condition.arrange(slots, self._scene(whole=whole)))
         overlay = self._library.settings.overlay
         return slots if overlay == "none" else [_with_clock(slot, overlay) for slot in slots]
+
+    def _scene(self, *, whole: bool) -> ConditionContext:
+        return ConditionContext(self._whole, self._others, self._seed, self._library, whole)
+
+    def _position_of(self, medium: Media) -> int:
+        """The place of a medium among those of the whole item."""
+        return _position(medium, self._whole.media)
 
     def _slots(self, request: Request) -> tuple[list[FrameSlot], bool]:
         """What is shown without any condition, and whether that is of the whole clips."""
@@ -358,7 +359,7 @@ class _MediaView:
         for medium in self._item.pictured:
             if not isinstance(medium, VideoClip):
                 picture = Picture(medium.source, None, medium.region, scan=medium.scan)
-                slots.append(FrameSlot(picture, None, medium.label))
+                slots.append(FrameSlot(picture, None, medium.label, medium=self._position_of(medium)))
                 continue
             clip = self._library.span(medium)
             start, end = _within(clip, request.window)
@@ -367,10 +368,12 @@ class _MediaView:
                 continue
             self._check_number(medium, (start, end), request)
             prefix = f"clip {self._clips.index(medium) + 1}, " if len(self._clips) > 1 else ""
-            own = self._own_times(medium, (start, end)) if request.own else None
-            for time in own or sample_times(start, end, settings, count=request.count, fps=request.fps):
+            own = picture_starts(self._library, medium, (start, end)) if request.own else None
+            position = self._position_of(medium)
+            parts = self._of_condition(partial(self._condition.parts, position, (start, end), self._scene(whole=whole)))
+            for time in own or sample_parts(parts, settings, count=request.count, fps=request.fps):
                 picture = Picture(medium.source, time, medium.region, scan=medium.scan)
-                slots.append(FrameSlot(picture, time, prefix + time_label(time), clip))
+                slots.append(FrameSlot(picture, time, prefix + time_label(time), clip, position))
         return slots, whole
 
     def _check_number(self, clip: VideoClip, span: tuple[float, float], request: Request) -> None:
@@ -383,20 +386,11 @@ class _MediaView:
         wanted = wanted if count is None else min(wanted, count)
         if wanted <= _MAX_PICTURES or (fps is None and count is None):
             return
-        own = len(self._own_times(clip, span))
+        own = len(picture_starts(self._library, clip, span))
         if wanted > max(_MAX_PICTURES, own):
             asked = ", ".join(f"{name}={value:g}" for name, value in (("fps", fps), ("count", count)) if value)
             expected = f"at most {thousands(max(_MAX_PICTURES, own))} frames; the video has {thousands(own)} there"
             raise InputError(clip.source, found=f"{asked} from {span[0]:g} to {span[1]:g} s", expected=expected)
-
-    def _own_times(self, clip: VideoClip, span: tuple[float, float]) -> list[float]:
-        """The span's start, and when each later picture in it begins."""
-        library = self._library
-        offset = library.excerpts.locate(clip.source, clip.region, library.probe(clip.source)).offset
-        index = library.index(clip.source)
-        first = index.pts.searchsorted(index.tick(span[0] + offset), side="right")
-        later = index.pts[first : index.pts.searchsorted(index.end_tick(span[1] + offset))]
-        return [span[0], *(index.seconds(int(pts)) - offset for pts in later)]
 
 
 def _check_window(window: tuple[float, float] | None, what: str) -> None:
@@ -420,82 +414,5 @@ def _with_clock(slot: FrameSlot, overlay: str) -> FrameSlot:
     return replace(slot, picture=replace(slot.picture, shows=slot.time - start))
 
 
-_IDLE_S = 0.2  # for which a thread waits for tasks: starting one takes longer than most of them
-_AHEAD = 8
-"""Items beyond the last one that was requested; their frames go to the store, not into memory."""
 _JPEG = b"\xff\xd8\xff"
 """How every JPEG begins (ITU-T T.81, B.1.1.3)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The arguments of `View.frames`; with `own`, instead, one frame for each of the file's own pictures."""
-
-    count: int | None = None
-    fps: float | None = None
-    window: tuple[float, float] | None = None
-    own: bool = False
-
-
-class LookAhead:
-    """Makes the frames of the next items in the background, by the request that the last item got.
-
-    It changes when frames are made and nothing else: a view serves frames from the store, and an error that occurs
-    ahead is raised when the item itself is requested. Items that are `ready` are skipped. The thread ends when it has
-    nothing to do, and with the process.
-    """
-
-    def __init__(
-        self,
-        items: Sequence[Item],
-        prepare: Callable[[Item, Request], object],
-        ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
-    ) -> None:
-        self._items = list(items)
-        self._positions = {item.id: position for position, item in enumerate(items)}
-        self._prepare = prepare
-        self._ready = ready
-        self._guard = threading.Condition()
-        self._waiting: deque[tuple[int, Request]] = deque()
-        self._reached = self._planned = 0
-        self._working = False
-
-    def asked(self, item: Item, request: Request) -> None:
-        """Notes that an item's frames were requested, and served."""
-        position = self._positions.get(item.id)
-        if position is None:
-            return
-        with self._guard:
-            self._reached = max(self._reached, position + 1)
-            end = min(len(self._items), self._reached + _AHEAD)
-            new = range(max(self._planned, self._reached), end)
-            self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
-            self._planned = max(self._planned, end)
-            if self._waiting and not self._working:
-                self._working = True
-                threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
-            elif self._waiting:
-                self._guard.notify()
-
-    def _work(self) -> None:
-        while (task := self._next()) is not None:
-            position, request = task
-            try:
-                self._prepare(self._items[position], request)
-            except ProctorError:
-                continue  # raised again when the item itself is requested
-            except RuntimeError as error:
-                if "interpreter shutdown" in str(error):
-                    return  # the program ends
-                raise
-
-    def _next(self) -> tuple[int, Request] | None:
-        with self._guard:
-            while True:
-                while self._waiting and self._waiting[0][0] < self._reached:
-                    self._waiting.popleft()  # the item itself was faster
-                if self._waiting:
-                    return self._waiting.popleft()
-                if not self._guard.wait(_IDLE_S):
-                    self._working = False
-                    return None

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         tie_lines,
         who_advances,
     )
+    from proctor.reports.reliance import reliance_tables
     from proctor.reports.renderers import show_block, show_table
     from proctor.reports.report import (
         ReportSummary,
@@ -112,7 +113,7 @@ __all__ = [
     "leaderboard_notes", "leaderboard_table", "leads_tables", "margin_line", "margin_notes", "merged_table",
     "metric_axis", "metric_board_table", "metric_pairs_table", "noise_line", "outside_line", "p_words",
     "passages_table", "perturbation_notes", "perturbation_tables", "plans_of", "policy_line", "power_tables",
-    "rank_ends", "record_line", "records_table", "removal_lines", "results_tables", "rows_table", "scarce_line",
+    "rank_ends", "record_line", "records_table", "reliance_tables", "removal_lines", "results_tables", "rows_table", "scarce_line",
     "scarce_metrics", "scarce_results", "score", "scored_table", "show_block", "show_table", "significance_words",
     "spoken_language", "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line",
     "write_audit_report", "write_forest", "write_picture", "write_pictures", "write_public_report",

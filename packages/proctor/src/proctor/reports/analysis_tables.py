@@ -17,7 +17,22 @@ _TABLES = {
     "videos": "Variation between groups",
     "pairs": "Paired differences",
     "ensembles": "Ensembles (p is not adjusted)",
+    "reliance": "Reliance on the evidence: hidden elsewhere minus evidence hidden",
 }
+
+_RELIANCE = (
+    "system",
+    "scorer",
+    "elsewhere",
+    "evidence",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p",
+    "p_holm",
+    "n",
+    "groups",
+)
 
 
 def analysis_tables(analysis: Analysis) -> list[Table]:
@@ -29,6 +44,8 @@ def analysis_tables(analysis: Analysis) -> list[Table]:
         if name == "pairs" and (families := pairs_families(rows)):
             title = f"{title}; p (Holm) is adjusted {families}"
             rows = [{column: one for column, one in row.items() if column != "adjusted_for"} for row in rows]
+        if name == "reliance":
+            rows = [{column: one for column, one in row.items() if column in _RELIANCE} for row in rows]
         if rows:
             found.append(records_table(title, rows, table_units(name)))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.core import ACCURACY, DASH, Cell, Column, Metric, Row, Table, count_of, heads, interval, points, value
-from proctor.results import Comparison, Consistency, Results
+from proctor.results import Comparison, Consistency, JudgeConsistency, Results
 from proctor.stats import Estimate
 
 
@@ -46,6 +46,46 @@ def _figures(metric: Metric, row: Consistency) -> list[tuple[str, Metric, Estima
         ("Variance between items", ACCURACY, parts.get("item")),
         ("Variance between repetitions", ACCURACY, parts.get("repetition")),
     ]
+
+
+_PARTS = {
+    "answer": "Variance between answers",
+    "judge": "Variance between judges",
+    "judge_by_answer": "Variance of judges by answer",
+    "judgement": "Variance between judgements",
+}
+
+
+def judgement_tables(found: Results) -> list[Table]:
+    """Of each metric with judges that were asked several times a table: how often two judgements of an answer are alike,
+    how far they lie apart, and where the variance lies."""
+    names = dict.fromkeys(one.metric for one in found.judged)
+    return [_judgements(found, [one for one in found.judged if one.metric == name]) for name in names]
+
+
+def _judgements(found: Results, rows: Sequence[JudgeConsistency]) -> Table:
+    metric = found.card.metric(rows[0].metric)
+    columns = (
+        *heads("system", "condition"),
+        Column("Judge", name="scorer"),
+        Column("Figure", name="figure"),
+        *heads("value", "ci", level=found.options.level),
+    )
+    cells: list[Row] = []
+    for row in rows:
+        where = (Cell(row.system), row.condition, row.scorer)
+        cells.append((*where, "Same score in two judgements", *_value_and_ends(row.alike)))
+        spread = DASH if row.spread is None else points(metric, row.spread).removeprefix("+")
+        cells.append((*where, "Spread of judgements of an answer", spread, DASH))
+        parts = {} if row.variance is None else row.variance.shares
+        cells += [(*where, _PARTS[name], *_value_and_ends(one)) for name, one in parts.items()]
+    most = max(row.judgements for row in rows)
+    return Table(f"{metric.label}: {count_of(most, 'judgement')} of an answer", columns, tuple(cells))
+
+
+def _value_and_ends(one: Estimate) -> tuple[Cell, str]:
+    ends = interval(ACCURACY, one.ci_low, one.ci_high) if one.value is not None else DASH
+    return Cell(value(ACCURACY, one.value), strong=True), ends
 
 
 def consistency_notes(found: Results) -> list[str]:

@@ -121,6 +121,13 @@ class ResultsTable(DrawnTable):
         return [{**_without(row, "facets", "levels"), **row["facets"], "levels": row["levels"]} for row in plain]
 
     @property
+    def reliance(self) -> list[Record]:
+        """What each system loses when the evidence is hidden, beyond what it loses when as much elsewhere is: the fields of
+        `reliance` in the JSON of `proctor results`, with system and scorer. Empty where no system was run under
+        `occlude-evidence` and `occlude-elsewhere`."""
+        return [{"system": one.system, "scorer": one.scorer, **one.to_json()} for one in self.data.reliance]
+
+    @property
     def title(self) -> str:
         """The benchmark's."""
         card = self.data.card
@@ -151,7 +158,13 @@ class ResultsTable(DrawnTable):
         from proctor.reports import results_tables, scarce_results
 
         few = scarce_results(self.data)
-        return results_tables(replace(self.data, rows=[row for row in self.data.rows if row.metric not in few]))
+        shown = replace(self.data, rows=[row for row in self.data.rows if row.metric not in few])
+        tables = results_tables(shown)
+        if self.data.reliance:
+            from proctor.reports import reliance_tables
+
+            tables += reliance_tables(self.data)
+        return tables
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot one metric (by default the headline, else the first that has values) with intervals: a line for each

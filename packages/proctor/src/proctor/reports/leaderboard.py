@@ -120,10 +120,10 @@ def results_tables(found: Results) -> list[core.Table]:
         ]
         levels = levels_table(f"{title}.", metric, rows, lead, where, title=title)
         tables += [levels] if levels else []
-    if found.consistency:
-        from proctor.reports.consistency import consistency_tables
+    if found.consistency or found.judged:
+        from proctor.reports.consistency import consistency_tables, judgement_tables
 
-        tables += consistency_tables(found)
+        tables += [*consistency_tables(found), *judgement_tables(found)]
     return tables
 
 

@@ -41,7 +41,15 @@ def critical_table(found: Sequence[CriticalErrors]) -> Table:
     )
     rows: list[Row] = [
         (
-            *(one.system, one.condition, one.value, f"{one.errors:g}", one.n, one.groups, percent(one.share)),
+            *(
+                one.system,
+                one.condition,
+                one.value,
+                f"{one.errors:.1f}".removesuffix(".0"),
+                one.n,
+                one.groups,
+                percent(one.share),
+            ),
             DASH if one.limit is None else percent(one.limit),
             DASH if one.effective is None else f"{one.effective:.0f}",
         )

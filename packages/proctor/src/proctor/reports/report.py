@@ -24,7 +24,9 @@ from proctor.reports.metric_profile import bias_section, calibration_section
 from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.packing import BrowserData
 from proctor.reports.ranking import ranking_section
+from proctor.reports.reliance import reliance_section
 from proctor.reports.renderers import render_page
+from proctor.reports.repetitions import repetitions_section
 from proctor.reports.report_numbers import AuditSource, Source
 from proctor.reports.subgroups import facets_section, orders_section
 from proctor.reports.summary import audit_story, story_of
@@ -98,10 +100,12 @@ def _write(
         headline_section(source),
         published_section(source),
         ranking_section(source),
+        repetitions_section(source),
         facets_section(source),
         orders_section(source),
         analysis_section(source),
         conditions_section(source),
+        reliance_section(source),
         gains_section(source),
         crossings_section(source),
         consumption_section(source),

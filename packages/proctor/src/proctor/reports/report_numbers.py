@@ -40,7 +40,9 @@ from proctor.results import (
     NothingScoredError,
     Options,
     OrderedRun,
+    Reliance,
     Result,
+    Results,
     analyse,
     chosen_baselines,
     compare_runs,
@@ -52,6 +54,7 @@ from proctor.results import (
     load_scores,
     newest_run,
     policies,
+    reliances,
     results,
     status_counts,
 )
@@ -128,9 +131,14 @@ class Source:
         return self._store.items(self.benchmark)
 
     @cached_property
-    def overall(self) -> list[Result]:
+    def results(self) -> Results:
         """All results, not split by facets."""
-        return results(self._store, self.benchmark, replace(self.options, by=())).rows
+        return results(self._store, self.benchmark, replace(self.options, by=()))
+
+    @property
+    def overall(self) -> list[Result]:
+        """The rows of all results, not split by facets."""
+        return self.results.rows
 
     @cached_property
     def served(self) -> tuple[str, ...]:
@@ -309,6 +317,11 @@ class Source:
         if not pairs:
             return None
         return Paired(baseline, compare_runs(self._store, self.benchmark, pairs, self.options), without)
+
+    @cached_property
+    def reliance(self) -> tuple[Reliance, ...]:
+        """What systems lose when the evidence is hidden; empty where no system has both conditions."""
+        return reliances(self._store, self.benchmark, self.ordered_runs, self.options)
 
     def gains(self, facet: str) -> list[Comparison]:
         """The first condition compared with the baseline of `paired`, split by a facet."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from proctor.results.gap_plan import RunBetween, SwapPlan, name_between, swap_plan
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
+    from proctor.results.judge_consistency import JudgeConsistency
     from proctor.results.judgements import (
         GivenAnswer,
         ItemHistory,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         similarity_scores,
     )
     from proctor.results.reading_once import reading_once
+    from proctor.results.reliance import Reliance, reliances, with_reliance
     from proctor.results.results import (
         GUESSABLE,
         Options,
@@ -144,6 +146,7 @@ __all__ = [
     "ItemHistory",
     "ItemTable",
     "JudgeAgreement",
+    "JudgeConsistency",
     "LabelSample",
     "Lacking",
     "Leaderboard",
@@ -158,6 +161,7 @@ __all__ = [
     "PooledMetric",
     "RankedRun",
     "RankedScores",
+    "Reliance",
     "RepetitionNoise",
     "Result",
     "Results",
@@ -225,6 +229,7 @@ __all__ = [
     "read_pilot",
     "read_sample",
     "reading_once",
+    "reliances",
     "repetition_noise",
     "results",
     "rule_rows",
@@ -238,6 +243,7 @@ __all__ = [
     "summary_title",
     "swap_plan",
     "wins_of",
+    "with_reliance",
     "write_rows",
     "write_sample",
     "write_sums",

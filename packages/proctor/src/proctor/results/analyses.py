@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -36,8 +36,10 @@ from proctor.results.ranking_tables import (
     significance_rows,
     tau_rows,
 )
+from proctor.results.reliance import reliances
+from proctor.results.results import Options
 from proctor.results.run_scores import policies
-from proctor.runs import CODE, Store
+from proctor.runs import CODE, Store, chosen_runs
 from proctor.stats import (
     Difference,
     Estimate,
@@ -126,6 +128,7 @@ def analyse(
         "ensembles": ensemble_rows(data),
         "failures": failure_rows(data),
         "scores": score_rows(data),
+        "reliance": reliance_rows(store, benchmark, contest, plan),
         "settings": _settings(plan, stability, boards[0], policy),
     }
     return Analysis(tables, boards, labels, reference_values(data), contest.condition)
@@ -143,6 +146,14 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
             writer.writerows([[safe_cell(value) for value in row.values()] for row in rows])
         written.append(file)
     return written
+
+
+def reliance_rows(store: Store, benchmark: str, contest: Contest, plan: Resampling) -> list[AnalysisRow]:
+    """What each system loses when the evidence is hidden (see `Reliance`); empty where none was run under both conditions."""
+    runs = chosen_runs(store, benchmark, contest.systems, ())
+    asked = Options(failed=contest.failed, all_items=contest.all_items, draws=plan.draws, seed=plan.seed)
+    found = reliances(store, benchmark, runs, replace(asked, level=plan.level))
+    return [{"system": one.system, "scorer": one.scorer} | one.to_json() for one in found]
 
 
 def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPolicy) -> list[AnalysisRow]:

@@ -33,6 +33,7 @@ from proctor.runs import (
     keyed_numbers,
     keyed_texts,
     parted_numbers,
+    repeats_of,
     schema,
     whole_numbers,
 )
@@ -260,7 +261,7 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
 
 @read_once
 def load_repeated_outcomes(store: Store, run: Run, items: ItemTable) -> list[Outcomes]:
-    """The outcomes of each repetition of one run, at least of the first one."""
+    """The outcomes of each repetition of one run: as many as were asked for, also those that the run has not come to."""
     table = schema.answers
     first = table.c.repetition == 0
     usual = (table.c.status == Status.ANSWERED.value) & (table.c.readable != 0) & (table.c.reason != NO_ANSWER)
@@ -283,7 +284,8 @@ def load_repeated_outcomes(store: Store, run: Run, items: ItemTable) -> list[Out
     more = np.concatenate([most_later * 10_000 + usual_one, others_later])
     repetition = more // 10_000 % _REPETITIONS
     more = more // (10_000 * _REPETITIONS) * 10_000 + more % 10_000
-    found += [_outcomes(run, items, more[repetition == number]) for number in range(1, repetition.max(initial=0) + 1)]
+    count = max(repeats_of(run.settings), int(repetition.max(initial=0)) + 1)
+    found += [_outcomes(run, items, more[repetition == number]) for number in range(1, count)]
     return found
 
 
@@ -422,6 +424,13 @@ def _later_series(store: Store, run: Run, items: ItemTable, repetitions: int) ->
             if np.any(here):
                 some.append(_series(metric, scorer, numbers[here] // _REPETITIONS, scores[here], items))
     return later
+
+
+def judged_repeatedly(store: Store) -> set[int]:
+    """The numbers of the runs with answers that a judge was asked about several times."""
+    table = schema.judge_scores
+    with store.reading() as connection:
+        return set(connection.scalars(select(table.c.run).distinct()))
 
 
 def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:

@@ -19,7 +19,8 @@ from proctor.results.interactions import FacetInteraction, interactions_of
 from proctor.results.margins import CompareExtras, MarginRecord, asked_margin, margin_of
 from proctor.results.results import Options, check_metrics, items_outside
 from proctor.results.run_pairs import chosen_pairs
-from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
+from proctor.results.run_scores import BOTH, RunScores, load_run_scores, policies
+from proctor.results.run_sums import load_run_sums
 from proctor.runs import BenchmarkCard, Run, Store
 from proctor.stats import Difference, Estimate, MarginTest, Resampling, can_decide, cross_table, mean_interval
 

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from proctor import stats
 from proctor.core import Metric
-from proctor.results.arrays import ItemTable, load_repeated_values
-from proctor.results.run_scores import RunScores
-from proctor.runs import Run, Store
+from proctor.results.arrays import ItemTable
+from proctor.results.run_scores import NO_REPETITION, RunScores
+from proctor.runs import Run
 from proctor.stats import Estimate, Resampling, VarianceShares
 
 if TYPE_CHECKING:
     from proctor.results.results import Options
-
-_NO_REPETITION, _NO_ANSWER = -1, -2
 
 
 @dataclass(frozen=True)
@@ -82,25 +80,11 @@ def _json(estimate: Estimate) -> dict[str, Any]:
 
 
 def consistency(
-    store: Store, run: Run, parts: Sequence[RunScores], items: ItemTable, options: Options
+    run: Run, parts: Sequence[RunScores], answers: NDArray[np.int64], items: ItemTable, options: Options
 ) -> list[Consistency]:
-    """The consistency of a run by each metric and scorer (`parts`) that has several repetitions; empty for a run without."""
-    repeated = [part for part in parts if part.repeated and part.scorer]
-    if not repeated:
-        return []
-    answers = _answers(store, run, items, repeated[0])
-    return [_of(run, part, answers, items, options) for part in repeated]
-
-
-def _answers(store: Store, run: Run, items: ItemTable, part: RunScores) -> NDArray[np.int64]:
-    """The code of each answer (items × repetitions): equal codes are equal values; `_NO_ANSWER` for what is no readable
-    answer, `_NO_REPETITION` where none was asked, or asking failed."""
-    codes = np.full((len(items), len(part.repeated)), _NO_REPETITION, dtype=np.int64)
-    for number, one in enumerate(part.repeated):
-        codes[one.outcomes.answered, number] = _NO_ANSWER
-    for code, (_, rows, numbers) in enumerate(load_repeated_values(store, run, items)):
-        codes[rows, numbers] = code
-    return codes
+    """The consistency of a run by each metric and scorer (`parts`) that has several repetitions, given its
+    `repeated_answers`; empty for a run without."""
+    return [_of(run, part, answers, items, options) for part in parts if part.repeated and part.scorer]
 
 
 def _of(run: Run, part: RunScores, answers: NDArray[np.int64], items: ItemTable, options: Options) -> Consistency:
@@ -117,7 +101,8 @@ def _of(run: Run, part: RunScores, answers: NDArray[np.int64], items: ItemTable,
         return stats.mean_interval(values[known], groups[known], how)
 
     right = np.where(np.isnan(scores), np.nan, scores == _best(metric))
-    chosen = range(1, most + 1)
+    in_all = {k: mean(stats.right_in_all(right, k), shares) for k in range(1, most + 1)}
+    in_any = {k: mean(stats.right_in_any(right, k), shares) for k in range(2, most + 1)}
     return Consistency(
         system=run.system,
         condition=run.condition,
@@ -126,9 +111,9 @@ def _of(run: Run, part: RunScores, answers: NDArray[np.int64], items: ItemTable,
         repetitions=most,
         fewer=int((count < most).sum()),
         score=mean(np.nanmean(scores, axis=1) if len(scores) else np.zeros(0), plan),
-        alike=mean(stats.same_answers(np.where(np.isnan(scores), _NO_REPETITION, codes)), shares),
-        all_right={k: mean(stats.right_in_all(right, k), shares) for k in chosen},
-        any_right={k: mean(stats.right_in_any(right, k), shares) for k in chosen},
+        alike=mean(stats.same_answers(np.where(np.isnan(scores), NO_REPETITION, codes)), shares),
+        all_right=in_all,
+        any_right=({1: in_all[1]} if in_all else {}) | in_any,  # of one repetition both are the same
         majority=mean(stats.majority_scores(codes, scores, metric.worst), plan),
         variance=stats.variance_shares(scores, groups, plan),
         error=stats.repetition_error(scores),

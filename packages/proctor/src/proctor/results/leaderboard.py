@@ -18,14 +18,13 @@ from proctor.results.run_scores import (
     BOTH,
     Reader,
     RunScores,
-    RunSums,
     load_run_scores,
-    load_run_sums,
     policies,
     policy_of,
     readings,
     run_scores,
 )
+from proctor.results.run_sums import RunSums, load_run_sums
 from proctor.runs import CODE, ORACLE, BenchmarkCard, Run, Store, chosen_runs
 from proctor.stats import Rank
 

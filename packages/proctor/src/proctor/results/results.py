@@ -11,19 +11,20 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.results.arrays import ItemTable, load_items, load_labels
+from proctor.results.arrays import ItemTable, judged_repeatedly, load_items, load_labels
 from proctor.results.costs import RunCost, run_costs
 from proctor.results.facets import FacetSlices, facet_cells, facets_meant
 from proctor.results.run_scores import (
     BOTH,
     RunScores,
     both_ends,
-    corpus_names,
-    each_run_scores,
-    load_run_sums,
+    load_run_scores,
     policies,
     policy_of,
+    read_ahead,
+    repeated_answers,
 )
+from proctor.results.run_sums import corpus_names, load_run_sums
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
@@ -32,8 +33,13 @@ if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.metrics.text import Encoder
     from proctor.results.consistency import Consistency
+    from proctor.results.judge_consistency import JudgeConsistency
+    from proctor.results.reliance import Reliance
 
 Mask = NDArray[np.bool_]
+
+CONTROL, HIDDEN = "occlude-elsewhere", "occlude-evidence"
+"""The two conditions of `results.reliance`."""
 
 
 @dataclass(frozen=True)
@@ -129,17 +135,37 @@ class Results:
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
     """How the repetitions of each run agree, where items were answered several times (`results.consistency`)."""
+    judged: tuple[JudgeConsistency, ...] = ()
+    """How the judgements of each answer agree, where a judge was asked several times (`results.judge_consistency`)."""
     over_items: tuple[str, ...] = ()
     """The metrics over many items that are shown: they rest on the first repetition."""
+    reliance: tuple[Reliance, ...] = ()
+    """What systems lose when the evidence is hidden (`results.reliance`)."""
+
+    @property
+    def has_both_occlusions(self) -> bool:
+        """Whether there are rows of both conditions that reliance compares."""
+        return {CONTROL, HIDDEN} <= {row.condition for row in self.rows}
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The rows as plain data; one over all items has its run's `consistency`, if there is one."""
-        known = {(one.system, one.condition, one.metric, one.scorer): one.to_json() for one in self.consistency}
+        """The rows as plain data; one over all items has its run's `consistency` and its judge's (`judgements`), if there
+        are, and that of accuracy under `occlude-evidence` its system's `reliance`."""
+        more: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+        for name, found in (("consistency", self.consistency), ("judgements", self.judged)):
+            for one in found:
+                more.setdefault((one.system, one.condition, one.metric, one.scorer), {})[name] = one.to_json()
         rows = []
         for row in self.rows:
-            own = known.get((row.system, row.condition, row.metric, row.scorer)) if not row.facets else None
-            rows.append(row.to_json() | ({} if own is None else {"consistency": own}))
+            own = {} if row.facets else more.get((row.system, row.condition, row.metric, row.scorer), {})
+            lost = _reliance_of(row, self.reliance)
+            rows.append(row.to_json() | own | ({} if lost is None else {"reliance": lost.to_json()}))
         return rows
+
+
+def _reliance_of(row: Result, found: Sequence[Reliance]) -> Reliance | None:
+    key = (row.system, row.condition, row.metric, row.scorer)
+    sides = (((one.comparison.second, one.comparison.metric, one.scorer), one) for one in found if not row.facets)
+    return next((one for (side, *rest), one in sides if (side.system, side.condition, *rest) == key), None)
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -161,18 +187,23 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     over: dict[str, Metric] = {}
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    twice = judged_repeatedly(store)
     alike: list[Consistency] = []
-    for run, parts in each_run_scores(store, runs, items, card, unscored=True):
+    judged: list[JudgeConsistency] = []
+
+    def read(run: Run) -> tuple[list[RunScores], NDArray[np.int64] | None]:
+        parts = load_run_scores(store, run, items, card, unscored=True)
+        return parts, repeated_answers(store, run, items, parts)
+
+    for run, (parts, answers) in read_ahead(runs, read):
         known.update(run_scores.metric.name for run_scores in parts)
         many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
         over |= {run_sums.metric.name: run_sums.metric for run_sums in many}
         shown = [
             run_scores for run_scores in parts if not options.metrics or run_scores.metric.name in options.metrics
         ] + many
-        if any(one.repeated for one in shown):
-            from proctor.results.consistency import consistency
-
-            alike += consistency(store, run, shown, items, options)
+        alike += _alike(run, shown, answers, items, options)
+        judged += _judged(store, run, shown, items, options) if run.id in twice else []
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in shown
@@ -196,8 +227,27 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         served_notes(runs),
         run_costs(store, runs, items),
         tuple(alike),
+        tuple(judged),
         tuple(over) if alike else (),
     )
+
+
+def _alike(
+    run: Run, shown: Sequence[RunScores], answers: NDArray[np.int64] | None, items: ItemTable, options: Options
+) -> list[Consistency]:
+    if answers is None:
+        return []
+    from proctor.results.consistency import consistency
+
+    return consistency(run, shown, answers, items, options)
+
+
+def _judged(
+    store: Store, run: Run, shown: Sequence[RunScores], items: ItemTable, options: Options
+) -> list[JudgeConsistency]:
+    from proctor.results.judge_consistency import judge_consistency
+
+    return judge_consistency(store, run, items, [one.metric for one in shown], options)
 
 
 def check_metrics(
@@ -302,7 +352,7 @@ class PartResults:
             "unresolved": part.unresolved,
             "decided": self.decided,
             "unscored": part.waiting,
-            "missing": ~outcomes.asked & ~outcomes.unsupported,
+            "missing": part.not_asked | (~outcomes.asked & ~outcomes.unsupported),
             "unsupported": part.unsupported,
         }
         return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}

@@ -13,23 +13,28 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import JsonValue
 
 from proctor import stats
-from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status
+from proctor.core import ACCURACY, FailedPolicy, Metric, Status
 from proctor.judges import UNRESOLVED
-from proctor.results.arrays import STATUS_CODES, Ints, ItemTable, Outcomes, Series, load_outcomes, load_repetitions
+from proctor.results.arrays import (
+    STATUS_CODES,
+    Ints,
+    ItemTable,
+    Outcomes,
+    Series,
+    load_repeated_values,
+    load_repetitions,
+)
 from proctor.results.facets import FacetSlices
 from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
 
 if TYPE_CHECKING:
-    from proctor.core import Item
-    from proctor.metrics import ItemSums, MetricOverItems
-    from proctor.stats import Difference, Estimate, Floats, Rank, Resampling
+    from proctor.stats import Difference, Estimate, Rank, Resampling
 
 BOTH = "both"
 """The policy of a range: no policy is chosen."""
@@ -40,7 +45,9 @@ FAILED_POLICIES: dict[FailedPolicy, str] = {
 }
 
 _AHEAD = 2  # runs read in advance
+NO_REPETITION, NO_ANSWER = -1, -2
 
+T = TypeVar("T")
 Mask = NDArray[np.bool_]
 
 Reader = Callable[[Mapping[str, float]], dict[str, int]]
@@ -76,8 +83,8 @@ class RunScores:
     unsupported: Mask
     outcomes: Outcomes
     repeated: tuple[RunScores, ...] = field(default=(), kw_only=True)
-    """Each repetition, if there are several: then `scores` are means over those that have one, and an item is in a mask if
-    any of its repetitions is (a later one that was not asked is not missing: it is not there)."""
+    """Each repetition that was asked for, if there are several: then `scores` are means over those that have one, and an
+    item is in a mask if any of its repetitions is."""
 
     @property
     def lacking(self) -> Mask:
@@ -210,11 +217,9 @@ def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcome
 def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
     """The scores of a run over its repetitions (`parts`, the first one first): of each item the mean. What was asked
     once stays as it is."""
-    first = parts[0]
+    first, every = parts[0], tuple(parts)
     if len(parts) == 1:
         return first
-    later = [replace(one, not_asked=np.zeros_like(one.not_asked)) for one in parts[1:]]
-    every = (first, *later)
 
     def anywhere(name: str) -> Mask:
         found: Mask = np.logical_or.reduce([getattr(one, name) for one in every])
@@ -226,6 +231,7 @@ def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
         first,
         scores=_mean_of([np.where(one.scorable, one.scores, np.nan) for one in every]),
         failed=anywhere("failed"),
+        not_asked=anywhere("not_asked"),
         unresolved=anywhere("unresolved"),
         waiting=anywhere("waiting"),
         outcomes=replace(first.outcomes, status=status),
@@ -274,19 +280,21 @@ def load_run_scores(
     the first metric that applies to it, so that they are not overlooked.
     """
     repetitions = load_repetitions(store, run, items)
-    outcomes, series = repetitions[0].outcomes, repetitions[0].series
+    outcomes = repetitions[0].outcomes
+    kinds = dict.fromkeys((one.metric, one.scorer) for each in repetitions for one in each.series)
     unresolved = [_unresolved(one.series) for one in repetitions]
     nothing = np.zeros(len(items), dtype=np.bool_)
     found = []
-    for one in series:
-        metric = card.metric(one.metric)
-        if metric in card.metrics and np.any(one.scored):
-            ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
-            refuse_out_of_range(store, card.name, metric, one.scorer, *ends)
-        scorable, none = items.scorable(metric, one.scorer), Series(one.metric, one.scorer, np.full(len(items), np.nan))
+    for name, scorer in kinds:
+        metric, none = card.metric(name), Series(name, scorer, np.full(len(items), np.nan))
+        scorable, each_series = items.scorable(metric, scorer), [_of(each.series, none) for each in repetitions]
+        for one in each_series if metric in card.metrics else ():
+            if np.any(one.scored):
+                ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
+                refuse_out_of_range(store, card.name, metric, scorer, *ends)
         parts = [
-            run_scores(metric, _of(each.series, one, none), scorable, each.outcomes, open_ones.get(one.scorer, nothing))
-            for each, open_ones in zip(repetitions, unresolved, strict=True)
+            run_scores(metric, one, scorable, each.outcomes, open_ones.get(scorer, nothing))
+            for one, each, open_ones in zip(each_series, repetitions, unresolved, strict=True)
         ]
         found.append(over_repetitions(parts))
     for metric in card.metrics if unscored else ():
@@ -299,24 +307,43 @@ def load_run_scores(
     return found
 
 
-def _of(series: Sequence[Series], one: Series, none: Series) -> Series:
-    """The series of the same metric and scorer, else `none`."""
-    same = (found for found in series if (found.metric, found.scorer) == (one.metric, one.scorer))
+def _of(series: Sequence[Series], none: Series) -> Series:
+    """The series of the same metric and scorer as `none`, else `none`."""
+    same = (found for found in series if (found.metric, found.scorer) == (none.metric, none.scorer))
     return next(same, none)
+
+
+def repeated_answers(store: Store, run: Run, items: ItemTable, parts: Sequence[RunScores]) -> Ints | None:
+    """The code of each answer of a run (items × repetitions), from its scores (`parts`): equal codes are equal values;
+    `NO_ANSWER` for what is no readable answer, `NO_REPETITION` where none was asked, or asking failed. None for a run
+    without repetitions."""
+    repeated = next((part.repeated for part in parts if part.repeated), ())
+    if not repeated:
+        return None
+    codes = np.full((len(items), len(repeated)), NO_REPETITION, dtype=np.int64)
+    for number, one in enumerate(repeated):
+        codes[one.outcomes.answered, number] = NO_ANSWER
+    for code, (_, rows, numbers) in enumerate(load_repeated_values(store, run, items)):
+        codes[rows, numbers] = code
+    return codes
 
 
 def each_run_scores(
     store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
 ) -> Iterator[tuple[Run, list[RunScores]]]:
-    """Each run with its `load_run_scores`. Threads read the next runs in advance."""
-    read = partial(load_run_scores, store, items=items, card=card, unscored=unscored)
+    """Each run with its `load_run_scores`."""
+    yield from read_ahead(runs, partial(load_run_scores, store, items=items, card=card, unscored=unscored))
+
+
+def read_ahead(runs: Sequence[Run], read: Callable[[Run], T]) -> Iterator[tuple[Run, T]]:
+    """Each run with what `read` gives for it. Threads read the next runs in advance."""
     with ThreadPoolExecutor(_AHEAD) as readers:
         reading = deque(readers.submit(read, run) for run in runs[:_AHEAD])
         for run, following in zip_longest(runs, runs[_AHEAD:]):
-            parts = reading.popleft().result()
+            found = reading.popleft().result()
             if following is not None:
                 reading.append(readers.submit(read, following))
-            yield run, parts
+            yield run, found
 
 
 def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:
@@ -332,8 +359,10 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     of the runs, only answers that code can compare are scorable.
     """
     repetitions = {run.id: load_repetitions(store, run, items) for run in runs}
-    series = {run: found[0].series for run, found in repetitions.items()}
-    of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
+    of_run = {
+        run: {one.scorer: one for each in reversed(found) for one in each.series if one.metric == ACCURACY.name}
+        for run, found in repetitions.items()
+    }
     scores: Counter[str] = Counter()
     for by_scorer in of_run.values():
         scores.update({name: int(one.scored.sum()) for name, one in by_scorer.items() if name != CODE})
@@ -344,234 +373,12 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     found = {}
     for run in runs:
         own = of_run[run.id].get(judge) or of_run[run.id].get(CODE, none)
+        empty = replace(own, values=none.values)
         parts = [
             run_scores(
-                metric,
-                _of(each.series, own, none),
-                scorable,
-                each.outcomes,
-                _unresolved(each.series).get(judge, nothing),
+                metric, _of(each.series, empty), scorable, each.outcomes, _unresolved(each.series).get(judge, nothing)
             )
             for each in repetitions[run.id]
         ]
         found[run.id] = over_repetitions(parts)
     return found
-
-
-_FEW_DRAWS = 100  # where only ranks are needed, which use no draws
-
-
-@dataclass(frozen=True, eq=False)
-class _Answers:
-    """The items of a table, all items that they are `among`, the metrics of other packages that are asked for, and a cache
-    of sums."""
-
-    items: Sequence[Item]
-    among: Sequence[Item]
-    more: Sequence[MetricOverItems]
-    sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
-
-    def of(self, parsed: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
-        """The sums over these rows of one run, or of several runs stacked. `parsed` are the answered values by run (None: not
-        readable), `wrong` the answers of each run that count as completely wrong."""
-        from proctor.metrics import item_sums
-
-        bad = (
-            np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(parsed), dtype=np.bool_)
-        )
-        key = tuple(id(one) for one in parsed), rows.tobytes(), bad.tobytes()
-        if key not in self.sums:
-            asked = [self.items[row] for row in rows] * len(parsed)
-            values = [one[row] for one in parsed for row in rows]
-            self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among, more=self.more)
-        return self.sums[key]
-
-
-@dataclass(frozen=True, eq=False)
-class RunSums(RunScores):
-    """A metric over many items, or a part of one, in one run. `scores` only score which items have an answer (0); the
-    statistic is computed from the answered values `parsed`. Answers in `wrong` count as completely wrong."""
-
-    answers: _Answers
-    parsed: Sequence[JsonValue]
-    key: str
-    wrong: Mask
-
-    @property
-    def doubtful(self) -> Mask:
-        """The answers without a value, if the metric penalises them less than wrong ones."""
-        from proctor.metrics import SILENCE_HELPS
-
-        helped = [*SILENCE_HELPS, *(one.metric for one in self.answers.more if one.silence_helps)]
-        if self.key.partition(":")[0] not in {metric.name for metric in helped}:
-            return super().doubtful
-        silent = np.array([one is None for one in self.parsed], dtype=np.bool_)
-        return silent & self.scorable & ~np.isnan(self.scores)
-
-    def filled(self, value: float) -> Self:
-        """A copy in which lacking items equal the reference; or, if the value is the worst, lacking and doubtful items are
-        completely wrong."""
-        if value == self.metric.worst:
-            return replace(super().filled(0.0), wrong=self.wrong | self.lacking | self.doubtful)
-        parsed = [
-            one if not lacks or item.reference is None else item.reference.answer
-            for one, lacks, item in zip(self.parsed, self.lacking, self.answers.items, strict=True)
-        ]
-        return replace(super().filled(0.0), parsed=parsed, wrong=self.wrong & ~self.lacking)
-
-    def decided(self, policy: str) -> Self:
-        """As of `RunScores`; doubtful answers stay doubtful."""
-        return replace(super().decided(policy), wrong=self.wrong)
-
-    def estimates(
-        self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
-    ) -> list[Estimate]:
-        """The metric on the items of each slice; None where it is undefined."""
-        there, found = ~np.isnan(self.values(policy)), []
-        for code in range(len(slices.facets)):
-            rows = np.sort(slices.items[(slices.codes == code) & there[slices.items]])
-            groups = items.group[rows]
-            one = _sums([self], rows)
-            nothing = stats.Estimate(None, None, None, len(rows), len(np.unique(groups)))
-            found.append(nothing if one is None else one.estimate(groups, plan).estimate)
-        return found
-
-    def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
-        """The difference to another run on the items that both have an answer to (for a mean over answered items: that both
-        answered)."""
-        rows = np.flatnonzero(~np.isnan(self.values(policy)) & ~np.isnan(other.values(policy)))
-        groups, one = items.group[rows], _sums([self, other], rows)
-        if one is None:
-            return stats.Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
-        (first, second), (here, there) = np.split(one.columns, 2), np.split(one.there, 2)
-        first, second, groups = first[here & there], second[here & there], groups[here & there]
-        if one.statistic is None:
-            return stats.paired_difference(first, second, groups, plan)
-        return stats.sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
-
-    @classmethod
-    def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
-        """The ranks of runs (by system), all with an answer to each `common` item."""
-        everyone, rows = list(runs.values()), np.flatnonzero(common)
-        one = _sums(everyone, rows)
-        if one is None:
-            raise InputError(everyone[0].metric.name, found="no value on these items", expected="one to rank by")
-        columns, statistic = np.nan_to_num(one.columns), one.statistic
-        if statistic is None:  # a mean over the items that have a value
-            columns, statistic = np.stack([columns, one.there], axis=1), _mean
-        tables, better = np.split(columns, len(everyone)), one.metric.higher_is_better
-        some = np.logical_or.reduce(np.split(one.there, len(everyone)))
-        return stats.rank_sums(
-            [table[some] for table in tables],
-            *(list(runs), items.group[rows[some]], statistic, one.outcomes),
-            higher_is_better=better,
-            plan=plan,
-        )
-
-    @classmethod
-    def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
-        """As of `RunScores`; each reading is ranked from scratch."""
-        quick = replace(plan, draws=_FEW_DRAWS)
-
-        def ranks(reading: Mapping[str, float]) -> dict[str, int]:
-            filled = {name: runs[name].filled(value) for name, value in reading.items()}
-            return {rank.name: rank.rank for rank in cls.ranks(filled, items, common, quick)}
-
-        return ranks
-
-
-def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
-    """The sums of the runs' metric over these rows of each run; None where it has no value on them."""
-    found = runs[0].answers.of([run.parsed for run in runs], rows, [run.wrong for run in runs])
-    return next((item_sums for item_sums in found if item_sums.named.name == runs[0].key), None)
-
-
-def _mean(sums: Floats) -> Floats:
-    return stats.ratio(sums[:, 0], sums[:, 1])
-
-
-def corpus_names(items: ItemTable) -> list[str]:
-    """The built-in metrics over many items that apply to the formats of these items, and all of other packages."""
-    from proctor.metrics import CORPUS_METRICS, OVER_ITEMS
-
-    kinds = {items.formats[code] for code in np.unique(items.format)}
-    fitting = [metric.name for metric in CORPUS_METRICS if kinds & set(metric.formats)]
-    return [*fitting, *(name for name in OVER_ITEMS.names() if not OVER_ITEMS.is_own(name))]
-
-
-def load_run_sums(
-    store: Store,
-    runs: Sequence[Run],
-    items: ItemTable,
-    card: BenchmarkCard,
-    metrics: Sequence[str],
-    *,
-    among: ItemTable | None = None,
-) -> dict[int, list[RunSums]]:
-    """The named metrics over many items by run number: whole metrics ("class_f1": all its parts) or parts
-    ("class_f1:clip"). Names that the benchmark declares are left to it; without other names no answer is read. Each
-    format is a part where items of several formats have the metric, and so is each scale. If `items` is a subset, `among`
-    is the whole table, which determines the names of parts."""
-    found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
-    wanted = set(metrics) - {metric.name for metric in card.metrics}
-    asked, more = _over_items(wanted)
-    if not asked:
-        return found
-    by_id = {item.id: item for item in store.items(card.name)}
-    everything = [by_id[name] for name in (among or items).ids]
-    answers = _Answers([by_id[name] for name in items.ids], everything, more, {})
-    there = {item.answer.kind for item in everything if item.reference is not None}
-    kinds = sorted(there & {kind for metric in asked for kind in metric.formats})
-    of_kind = _rows_of(kinds, answers.items, np.array(items.formats)[items.format])
-    for run in runs:
-        parsed, outcomes = _parsed(store, run, items), load_outcomes(store, run, items)
-        for kind, scorable in of_kind.items():
-            for item_sums in answers.of([parsed], np.flatnonzero(scorable)):
-                others = set(item_sums.metric.formats) & set(kinds) - {kind}
-                part = ", ".join(filter(None, (kind, item_sums.part))) if others else item_sums.part
-                shown = replace(item_sums, part=part).named
-                if wanted & {item_sums.metric.name, shown.name}:
-                    found[run.id].append(_run_sums(item_sums, shown, scorable, outcomes, answers, parsed))
-    return found
-
-
-def _over_items(names: set[str]) -> tuple[list[Metric], Sequence[MetricOverItems]]:
-    """The metrics over many items that these names, or the names of parts, are of; and those of other packages."""
-    if not names:
-        return [], ()
-    from proctor.metrics import CORPUS_METRICS, installed_over_items
-
-    whole = {name.partition(":")[0] for name in names}
-    more = installed_over_items(whole)
-    return [*(one for one in CORPUS_METRICS if one.name in whole), *(one.metric for one in more)], more
-
-
-def _rows_of(kinds: Sequence[str], items: Sequence[Item], format_of: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
-    """The items with a reference by kind of format."""
-    referred = np.array([item.reference is not None for item in items], dtype=np.bool_)
-    return {kind: referred & (format_of == kind) for kind in kinds}
-
-
-def _parsed(store: Store, run: Run, items: ItemTable) -> list[JsonValue]:
-    """The parsed answers of a run in the order of the items; None without one."""
-    known = store.answers(run)
-    answered = {name: answer.parsed for name, answer in known.items() if answer.status is Status.ANSWERED}
-    return [answered.get(name) for name in items.ids]
-
-
-def _run_sums(
-    sums: ItemSums,
-    shown: Metric,
-    scorable: NDArray[np.bool_],
-    outcomes: Outcomes,
-    answers: _Answers,
-    parsed: Sequence[JsonValue],
-) -> RunSums:
-    """A run's sums of a metric on the scorable items, under the name that is shown."""
-    given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
-    own_rows = scorable
-    if sums.statistic is not None:  # a mean leaves out items without a value in this run
-        own_rows = np.isin(np.arange(len(scorable)), np.flatnonzero(scorable)[sums.there])
-    base = run_scores(shown, given, own_rows, outcomes, np.zeros_like(scorable))
-    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": sums.named.name}
-    return RunSums(**own, wrong=base.lacking)

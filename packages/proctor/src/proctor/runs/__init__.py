@@ -59,11 +59,12 @@ if TYPE_CHECKING:
         plan,
         run_settings,
         skipped_baselines,
+        why_unable,
     )
     from proctor.runs.rating_scores import add_recorded_scores, declare_ratings, refuse_other_scale
     from proctor.runs.recorded_answers import import_answers, import_systems
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
-    from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range
+    from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range, repeats_of
     from proctor.runs.run_leases import RunLostError, RunTakenError
     from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
@@ -91,7 +92,7 @@ __all__ = [
     "keyed_numbers", "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "one_at_a_time",
     "open_engine", "open_orders", "other_model", "parsed_answer", "parted_numbers", "plan", "probe", "put_order",
     "read_parcel", "reading", "recorded", "refuse_other_scale", "refuse_out_of_range", "reinstate",
-    "rename_system", "revise_benchmark", "run_name", "run_settings", "score_answers", "score_changed",
+    "rename_system", "repeats_of", "revise_benchmark", "run_name", "run_settings", "score_answers", "score_changed",
     "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta", "store_tables", "stored_runs",
-    "text_hash", "time_column", "whole_numbers", "write_open",
+    "text_hash", "time_column", "whole_numbers", "why_unable", "write_open",
 ]  # fmt: skip

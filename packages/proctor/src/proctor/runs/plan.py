@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -31,12 +32,20 @@ from proctor.core import (
     count_of,
     generator,
 )
-from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
+from proctor.media import CONDITIONS, ConditionContext, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
-from proctor.runs.run_identity import CODE_HASHES, REPEATS, UNSUPPORTED, changed_settings, same_run, scorer_settings
+from proctor.runs.run_identity import (
+    CODE_HASHES,
+    REPEATS,
+    UNSUPPORTED,
+    changed_settings,
+    listed_items,
+    same_run,
+    scorer_settings,
+)
 from proctor.runs.run_leases import RunTakenError
 from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
@@ -64,13 +73,15 @@ class PlanOptions:
 @dataclass(frozen=True)
 class Plan:
     """The jobs, one for each repetition of a run and the first ones first, and what was found on the way: `settled`
-    answers, `unsupported` items by system, and the `problems` of the broken media of `left_out` items. `added` is the
+    answers, `unsupported` items by system, items that can't be shown (`unable`) by condition and reason, and the
+    `problems` of the broken media of `left_out` items. `added` is the
     number of answers that an earlier run could not write (`runs.unwritten`), `more` that of runs with more repetitions
     than were asked for, by the highest number of these."""
 
     jobs: list[Job]
     settled: int = 0
     unsupported: dict[str, int] = field(default_factory=dict)
+    unable: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
     added: int = 0
@@ -125,10 +136,11 @@ def plan(
     unsupported: dict[str, int] = {}
     more: dict[int, int] = {}
     for system in systems:
-        mine = asking.supported(system)
-        if len(mine) < len(items):
-            unsupported[system.name] = len(items) - len(mine)
+        supported = asking.supported(system)
+        if len(supported) < len(items):
+            unsupported[system.name] = len(items) - len(supported)
         for condition in conditions:
+            mine = asking.shown(supported, condition)
             added += add_unwritten(store, run := asking.run(system, condition))
             for repetition in range(options.repeats):
                 jobs.append(job := asking.job(system, condition, mine, repetition))
@@ -136,7 +148,8 @@ def plan(
             if (there := store.count_repetitions(run)) > options.repeats:
                 more[there] = more.get(there, 0) + 1
     jobs.sort(key=lambda job: job.repetition)
-    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added, more)
+    unable = {name: counts for name in conditions if (counts := asking.unable_counts(name))}
+    return Plan(jobs, settled, unsupported, unable, tuple(problems), len(chosen) - len(items), added, more)
 
 
 def join(
@@ -170,8 +183,10 @@ def join(
             found = f"other settings here ({changed_settings(run.settings, mine)})"
             raise InputError(store.shown, location, found=found, expected="the run's own")
         borrowed = whole if condition.borrows else ()
+        never = listed_items(run.settings)
+        asked = [item for item in asking.supported(system) if item.id not in never]
         for repetition in range(options.repeats):
-            job = asking.job(system, run.condition, asking.supported(system), repetition)
+            job = asking.job(system, run.condition, asked, repetition)
             jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
     return Plan(sorted(jobs, key=lambda job: job.repetition))
 
@@ -199,19 +214,43 @@ class _Asking:
     library: MediaLibrary
     scorers: Sequence[Scorer]
     options: PlanOptions
+    _unable: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def unable(self, item: Item, condition: str) -> str:
+        """Why an item can't be shown under a condition; "" where it can, and where its media can't be read: then it is not
+        asked, or its run says so."""
+        key = condition, item.id
+        if key not in self._unable:
+            self._unable[key] = why_unable(item, condition, self.library, seed=self.options.seed)
+        return self._unable[key]
+
+    def shown(self, items: Sequence[Item], condition: str) -> list[Item]:
+        """The items that can be shown under a condition. Raises `InputError` if none can."""
+        able = [item for item in items if not self.unable(item, condition)]
+        if items and not able:
+            found = "; ".join(
+                f"{count_of(count, 'item')}: {why}" for why, count in self.unable_counts(condition).items()
+            )
+            raise InputError(self.benchmark.name, f"condition {condition!r}", found=found, expected="an item to ask")
+        return able
+
+    def unable_counts(self, condition: str) -> dict[str, int]:
+        """How many of the items can't be shown, by the reason."""
+        return dict(Counter(why for item in self.items if (why := self.unable(item, condition))))
 
     def supported(self, system: System) -> list[Item]:
         """The items that a system answers, after learning from all items that count, if it does learn."""
         if isinstance(system, NeedsReferences):
             system.learn(self.benchmark.counted(all_items=self.options.all_items))
-        return [item for item in self.items if system.supports(item)]
+        return _supported(system, self.items)
 
     def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
         """The settings of a system's run."""
         options = self.options
         more: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
         more |= {REPEATS: options.repeats} if options.repeats > 1 else {}
-        if never := unsupported_items(system, self.benchmark.items):
+        unable = {item.id for item in self.benchmark.items if self.unable(item, condition)}
+        if never := unsupported_items(system, self.benchmark.items, unable):
             more[UNSUPPORTED] = never
         return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | more
 
@@ -259,7 +298,7 @@ def _check_sound(
     hearing = [name for name in conditions if CONDITIONS.get(name).sees and CONDITIONS.get(name).hears]
     sounding = [item for item in items if item.sounding]
     for system in [one for one in systems if hearing and getattr(one, "takes_sound", None) is False]:
-        mine = [item for item in sounding if system.supports(item)]
+        mine = _supported(system, sounding)
         if mine:
             raise ConfigurationError(
                 f"{system.name} takes no sound, which belongs to {count_of(len(mine), 'question')} of {benchmark.name} "
@@ -269,12 +308,28 @@ def _check_sound(
             )
 
 
-def unsupported_items(system: System, items: Sequence[Item]) -> dict[str, JsonValue]:
-    """The questions that a system does not support: answer `formats` of which it supports none, and the ids of other
-    `items`. Empty if it supports all, and for a built-in baseline, of which its name says so."""
+def _supported(system: System, items: Sequence[Item]) -> list[Item]:
+    """The items that a system answers. It is asked without references and evidence, unless it is an oracle baseline."""
+    oracle = isinstance(system, NeedsReferences)
+    return [item for item in items if system.supports(item if oracle else item.without_answer())]
+
+
+def why_unable(item: Item, condition: str, library: MediaLibrary, *, seed: int) -> str:
+    """Why an item can't be shown under a condition (see `Condition.unable`); "" if its media can't be read."""
+    try:
+        return CONDITIONS.get(condition).unable(ConditionContext(item, (), seed, library, whole=True))
+    except InputError:
+        return ""
+
+
+def unsupported_items(system: System, items: Sequence[Item], unable: Collection[str] = ()) -> dict[str, JsonValue]:
+    """The questions that a run does not ask: answer `formats` of which the system supports none, and the ids of other
+    `items`, which it does not support, or which its condition is `unable` to show. Empty if it asks all, and for a built-in
+    baseline, of which its name says so."""
     if system.name in BASELINES:
         return {}
-    never = [item for item in items if not system.supports(item)]
+    supported = {item.id for item in _supported(system, items)}.difference(unable)
+    never = [item for item in items if item.id not in supported]
     refused = {item.id for item in never}
     some = {item.answer.kind for item in items if item.id not in refused}
     found: dict[str, list[JsonValue]] = {
@@ -430,19 +485,23 @@ def estimate_runs(
     runs = {(run.system, run.condition): run for run in stored}
     found = []
     for system in systems:
-        mine = [item for item in items if system.supports(item)]
+        mine = _supported(system, items)
         for condition in conditions:
             run = runs.get((system.name, condition))
-            left: list[Item] = []
-            for repetition in range(options.repeats):
-                done = store.settled(run, repetition) if store is not None and run is not None else set()
-                left += [item for item in mine if item.id not in done]
-            there, repeats = options.repeats * len(mine) - len(left), options.repeats
+            shown = [item for item in mine if not why_unable(item, condition, library, seed=options.seed)]
+            left = shown * options.repeats if store is None or run is None else _left(store, run, shown, options)
+            there, repeats = options.repeats * len(shown) - len(left), options.repeats
             estimate = RunEstimate(system.name, condition, there, len(left), 0, 0, repetitions=repeats)
             if "model" in system.settings:
                 estimate = _with_tokens(estimate, left, pictures, spoken, getattr(system, "price", None))
             found.append(estimate)
     return found
+
+
+def _left(store: Store, run: Run, items: Sequence[Item], options: PlanOptions) -> list[Item]:
+    """The items that a run lacks, for each repetition."""
+    done = [store.settled(run, repetition) for repetition in range(options.repeats)]
+    return [item for known in done for item in items if item.id not in known]
 
 
 def _with_tokens(

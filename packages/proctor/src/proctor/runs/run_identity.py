@@ -24,7 +24,19 @@ _FILE = "recorded"
 CODE_HASHES = "code"
 """The setting with the hashes of code from outside Proctor."""
 UNSUPPORTED = "unsupported"
-"""The setting with the questions that a system does not support: whole answer `formats`, and single `items`."""
+"""The setting with the questions that a run does not ask, as its system does not support them, or its condition can't show
+them: whole answer `formats`, and single `items`."""
+
+
+def listed_items(settings: Mapping[str, Any]) -> set[str]:
+    """The single items that a run does not ask (see `UNSUPPORTED`).
+
+    >>> listed_items({"unsupported": {"formats": ["choice"], "items": ["q7"]}}), listed_items({})
+    ({'q7'}, set())
+    """
+    told = settings.get(UNSUPPORTED)
+    items = told.get("items") if isinstance(told, dict) else None
+    return {str(item) for item in items} if isinstance(items, list) else set()
 
 
 REPEATS = "repeats"

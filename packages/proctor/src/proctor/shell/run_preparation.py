@@ -263,6 +263,9 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
         notes.append(f"{count_of(planned.left_out, 'item')} left out: broken or missing media.")
     for system, count in planned.unsupported.items():
         notes.append(f"{system} skipped {count_of(count, 'item')}: unsupported answer format.")
+    for condition, reasons in planned.unable.items():
+        for why, count in reasons.items():
+            notes.append(f"{condition}: {count_of(count, 'item')} unsupported: {why}.")
     if planned.added:
         notes.append(f"{count_of(planned.added, 'answer')} added that an earlier run could not write to the store.")
     for there, runs in sorted(planned.more.items()):

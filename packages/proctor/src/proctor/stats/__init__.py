@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from proctor.stats.heterogeneity import Heterogeneity, heterogeneity, site_variance
     from proctor.stats.interactions import Interaction, PartContrast, interaction
     from proctor.stats.item_analysis import FEWEST_SYSTEMS, ItemAnalysis, item_analysis
+    from proctor.stats.judgements import JudgeVariance, judge_variance
     from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
     from proctor.stats.margins import Margin, MarginTest, margin_test
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
@@ -90,7 +91,7 @@ __all__ = [
     "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES", "STATISTICS",
     "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "Contrast", "CorrectedMean", "Correction",
     "Difference", "Estimate", "Floats", "GroupSums", "Groups", "Heterogeneity", "HiddenSet", "Interaction",
-    "Ints", "ItemAnalysis", "Kind", "LabelVotes", "LatentLabels", "LeastSquaresGain", "Margin", "MarginTest",
+    "Ints", "ItemAnalysis", "JudgeVariance", "Kind", "LabelVotes", "LatentLabels", "LeastSquaresGain", "Margin", "MarginTest",
     "Needed", "Optimism", "Pair", "PartContrast", "PlannedWidth", "PreferenceModel", "PreferredSystem", "Rank",
     "RankReadings", "RankingPlan", "Regression", "Removal", "Resamples", "Resampling", "Rule", "Sampled", "Share",
     "ShownMeans", "Stability", "Standing", "Standings", "StudyPlan", "Term", "TieOrder", "TieRule",
@@ -98,7 +99,7 @@ __all__ = [
     "bradley_terry", "bucket_columns", "bucket_mean_interval", "can_decide", "carrying_groups", "cohen_kappa",
     "competition_ranks", "contrast", "copeland", "copying", "corrected_mean", "correlation", "cross_table",
     "dawid_skene", "entropy", "fewest_groups", "fleiss_kappa", "group_codes", "group_mean_slices", "gwet_ac1",
-    "heterogeneity", "holm", "holm_known", "interaction", "item_analysis", "krippendorff_alpha", "least_p",
+    "heterogeneity", "holm", "holm_known", "interaction", "item_analysis", "judge_variance", "krippendorff_alpha", "least_p",
     "least_squares", "linked", "logistic", "luck", "majority_scores", "margin_test", "mean_interval",
     "mean_over_buckets", "needed_groups", "ordered_ranks", "paired_difference", "paired_differences",
     "percent_agreement", "plan_power", "planned_widths", "prepare_intervals", "rank_buckets", "rank_sums",

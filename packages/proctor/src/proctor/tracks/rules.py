@@ -7,7 +7,7 @@ covered at the time in question. `balance` selects among the candidates of all v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
 from pydantic import JsonValue
@@ -53,7 +53,8 @@ class CandidateQuestion:
     `answer` is in the format's canonical form; for a choice, the right option's text. `key` is the answer for balancing
     (a time as its quarter of the video); `cue` is what the question's text reveals (a class, a time of the video), which
     must not predict the key. `mentions` are the classes in the text, `choices` those in the options. `rule` is the name
-    of its rule. The video is shown from `start` to `end` (None: its end); the question is asked at `end`.
+    of its rule, `at` the second that the text names. The video is shown from `start` to `end` (None: its end); the question
+    is asked at `end`.
     """
 
     question: str
@@ -67,6 +68,7 @@ class CandidateQuestion:
     rule: str = ""
     end: float | None = None
     start: float = 0.0
+    at: int | None = None
 
 
 def third(time: float, end: float) -> str:
@@ -188,13 +190,14 @@ def _seen_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuesti
         shown = {seen.class_name for seen in line.in_view(second)}
         for name in say.names:
             question = say.text("seen-at", name, time=clock_text(second))
-            yield say.yes_no(question, name in shown, third(second, line.end), (name,))
+            yield replace(say.yes_no(question, name in shown, third(second, line.end), (name,)), at=second)
 
 
 def _kinds_seen_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for second in line.times_to_ask():
         shown = {seen.class_name for seen in line.in_view(second)}
-        yield say.kinds(say.text("kinds-seen-at", time=clock_text(second)), shown, third(second, line.end))
+        asked = say.kinds(say.text("kinds-seen-at", time=clock_text(second)), shown, third(second, line.end))
+        yield replace(asked, at=second)
 
 
 def _never(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -215,7 +218,8 @@ def _how_many(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuest
 def _how_many_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for second in line.times_to_ask():
         question = say.text("how-many-at", time=clock_text(second))
-        yield from say.count(question, len(line.in_view(second)), third(second, line.end))
+        for asked in say.count(question, len(line.in_view(second)), third(second, line.end)):
+            yield replace(asked, at=second)
 
 
 def _how_many_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -287,7 +291,8 @@ def _where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion
             if quadrant is not None:
                 options = (quadrant, *(other for other in QUADRANTS if other != quadrant))
                 question = say.text("where", name, time=clock_text(second))
-                yield CandidateQuestion(question, ChoiceFormat(), quadrant, quadrant, name, options, mentions=(name,))
+                asked = CandidateQuestion(question, ChoiceFormat(), quadrant, quadrant, name, options, mentions=(name,))
+                yield replace(asked, at=second)
 
 
 def only_one(line: Timeline, second: int, name: str) -> Sighting | None:

@@ -37,6 +37,10 @@ _CONDITIONS = (
     "other-video",
     "muted",
     "speech-only",
+    "occlude-evidence",
+    "occlude-elsewhere",
+    "cut-evidence",
+    "only-evidence",
 )
 
 RIGHT, WRONG = 0, 1
@@ -51,7 +55,7 @@ def condition_numbers(conditions: Sequence[str]) -> dict[str, int]:
     whatever others there are; another one has the next free number, in the given order.
 
     >>> condition_numbers(["text-only", "video", "upside-down"])
-    {'text-only': 1, 'video': 0, 'upside-down': 9}
+    {'text-only': 1, 'video': 0, 'upside-down': 13}
     """
     others = [name for name in dict.fromkeys(conditions) if name not in _CONDITIONS]
     return {

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, TagValue, check_fields, check_wrapped, read_json, read_jsonl, validated
+from proctor.core import Evidence, InputError, TagValue, check_fields, check_wrapped, read_json, read_jsonl, validated
 from proctor.tasks.focus.vocabulary import FORMATS, UNKNOWN, time_tolerance
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -63,7 +63,7 @@ class NativeRequest(_Native):
 
 class NativeReference(_Native):
     """The key of one question with its labels. `options` are those of a multiple choice; the toolkit, which leaves it to
-    a judge, ignores this field. `secondaries` are as given: the reader leaves out what is no capability."""
+    a judge, ignores this field, and `evidence`, which says where and when the answer is visible. `secondaries` are as given: the reader leaves out what is no capability."""
 
     primary: Text
     format: Text
@@ -73,6 +73,7 @@ class NativeReference(_Native):
     secondaries: Annotated[tuple[Text | None, ...], BeforeValidator(_none_as_empty)] = ()
     ood: bool = False
     clinical: bool = False
+    evidence: Evidence | None = None
 
 
 class NativeResponse(_Native):

@@ -223,15 +223,20 @@ def _item(
     options = question.options if isinstance(form, ChoiceFormat) else ()
     text = request.question.removesuffix(lettered(options)).rstrip() if options else request.question
     end = max(request.end_time, request.start_time + _FRAME_S)
+    media = (core.VideoClip(source=request.videoID, start=request.start_time, end=end),)
+    evidence = None if key is None else key.evidence
+    if evidence is not None and (fault := evidence.fault(media)):
+        raise location.error("evidence of something else", fault, field="evidence")
     return core.Item(
         id=request.qID,
         group=request.videoID,
         question=f"{text}\n(Procedure: {request.procedure_type}. Asked at {core.clock_text(request.end_time)}.)",
-        media=(core.VideoClip(source=request.videoID, start=request.start_time, end=end),),
+        media=media,
         options=options,
         answer=form,
         reference=None if key is None else _key(form, key, options, location),
         tags=further_fields(request) | _tags(request, key, track, location),
+        evidence=evidence,
     )
 
 

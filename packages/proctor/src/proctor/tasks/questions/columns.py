@@ -66,6 +66,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "tolerance": ("tolerance", "allowed error", "toleranz", "tolérance", "tolerancia", "tolleranza", "tolerância", "容差", "公差", "允许误差"),
     "unit": ("unit", "units", "einheit", "unité", "unidad", "unità", "unidade", "единица", "单位", "單位"),
     "criteria": ("criteria", "rubric", "rubrics", "kriterien", "critères", "barème", "criterios", "criteri", "评分标准", "評分標準"),
+    "evidence windows": ("evidence windows", "evidence window", "evidence times", "evidence time", "evidence span"),
+    "evidence boxes": ("evidence boxes", "evidence box", "evidence regions", "evidence region"),
     "rationale": (
         "rationale", "explanation", "reasoning", "begründung", "erklärung", "explication", "justification", "explicación",
         "spiegazione", "解析", "解释", "解釋",
@@ -90,6 +92,8 @@ MEANING: Mapping[str, str] = {
     "tolerance": "how far off the answer may be: in its own unit, or of a number a share of it (5 %)",
     "unit": "the unit of a number (a facet where no cell is a unit)",
     "criteria": 'what a judge scores free text by, "5: names the spleen", one a line, or JSON (a facet where no cell is that)',
+    "evidence windows": 'when the answer is visible: "12-15.5; 1:05-1:10" ([evidence](#evidence)); never shown to a system',
+    "evidence boxes": 'where it is visible: "x, y, width, height @ 12-15.5" in fractions of the picture',
     "rationale": "why the answer is right; shown to judges and people, never to a model",
 }
 """A description of each field."""

@@ -82,7 +82,7 @@ def write_questions(
 ) -> None:
     """Writes a part of the questions into `out`, with or without references. Raises as `write_choices`."""
     kept = [item for item in benchmark.items if item.id in items]
-    written = kept if references else [item.model_copy(update={"reference": None}) for item in kept]
+    written = kept if references else [item.without_answer() for item in kept]
     _write(reading, benchmark, out, written, {"name": benchmark.name, "title": benchmark.title})
 
 

@@ -83,6 +83,7 @@ class RowReader:
         context = AnswerContext(tuple(options or ()), tuple(labels), *given, faulty=options is None)
         answer = self._answer(row, context)
         criteria = self._criteria(row, answer)
+        evidence = self._evidence(row, media or ())
         references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
         if len(self.faults) > before or answer is None:
             return None
@@ -102,6 +103,7 @@ class RowReader:
                     rationale=core.cell_text(self._cell(row, "rationale")),
                 ),
                 tags=self._tags(row) | _units(answer),
+                evidence=evidence,
             )
         except ValidationError as error:
             problem = core.first_problem(error)
@@ -265,6 +267,26 @@ class RowReader:
             self.fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
             return ()
         return self._tried(row, column, lambda: core.read_criteria(cell)) or ()
+
+    def _evidence(self, row: core.SheetRow, media: Sequence[core.Media]) -> core.Evidence | None:
+        """Where and when the answer is visible; None, with faults, for what can't be of these media."""
+        comma, names = self.sheet.decimal_comma, [self.columns.one(f"evidence {what}") for what in ("windows", "boxes")]
+        cells = [row.cells.get(name) for name in names]
+        if all(map(core.is_empty, cells)):
+            return None
+        from proctor.tasks.questions.evidence import boxes_of, windows_of
+
+        windows = self._tried(row, names[0], lambda: windows_of(cells[0], decimal_comma=comma))
+        boxes = self._tried(row, names[1], lambda: boxes_of(cells[1], decimal_comma=comma))
+        parts: list[tuple[str, dict[str, Any]]] = [(names[0], {"windows": windows}), (names[1], {"boxes": boxes})]
+        whole: dict[str, Any] = {}
+        for column, part in parts:
+            if not any(part.values()):
+                continue
+            if fault := core.Evidence(**part).fault(media):
+                self.fault(row, column, repr(core.cell_text(row.cells.get(column))[:80]), fault)
+            whole |= part
+        return core.Evidence(**whole) if whole else None
 
     def _references(
         self, row: core.SheetRow, answer: AnswerFormat | None, context: AnswerContext

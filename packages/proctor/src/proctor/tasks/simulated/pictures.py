@@ -13,6 +13,7 @@ from scipy import ndimage
 
 from proctor.core import generator
 from proctor.tasks.simulated.script import Cover, LocatedObject, Scene, Script, Tool
+from proctor.tracks import AnnotatedBox
 
 Floats = NDArray[np.float32]
 
@@ -349,6 +350,20 @@ class Renderer:
             frame[..., channel] += noise
         return RenderedPicture(np.clip(frame, 0, 255, out=frame).astype(np.uint8), owner)
 
+    def extent(self, located: LocatedObject, margin: float) -> AnnotatedBox:
+        """The box in pixels, with a margin in units, around an object in the frame, whether it is covered or not."""
+        rows, columns = (np.flatnonzero(self.sprites[located.instance].solid.any(axis=axis)) for axis in (1, 0))
+        height, width = self.sprites[located.instance].opacity.shape
+        left, top = round(located.x - width / 2) + columns[0], round(located.y - height / 2) + rows[0]
+        across, down = columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0]
+        return _around(left, top, across, down, margin * self.unit)
+
+    def cover_extent(self, cover: Cover, margin: float) -> AnnotatedBox:
+        """The same around a cover, to the edge of the frame from which it comes."""
+        half = self._covers[cover.material].opacity.shape[1] / 2
+        top, bottom = (0.0, cover.y) if cover.from_above else (cover.y, float(self.height))
+        return _around(cover.x - half, top, 2 * half, max(1.0, bottom - top), margin * self.unit)
+
     def _background(self, camera: tuple[float, float], time: float) -> Floats:
         """The part of the canvas in the camera's view, with a slow wave (breathing)."""
         columns = np.arange(self.width)
@@ -382,6 +397,10 @@ class Renderer:
         half = drawn.opacity.shape[0] / 2
         centre = (cover.x, cover.y - half if cover.from_above else cover.y + half)
         _lay(frame, owner, drawn, centre, index=-1, lift=4 * self.unit)
+
+
+def _around(left: float, top: float, width: float, height: float, margin: float) -> AnnotatedBox:
+    return AnnotatedBox(x=left - margin, y=top - margin, width=width + 2 * margin, height=height + 2 * margin)
 
 
 def _packed(colour: Floats) -> NDArray[np.uint32]:

@@ -69,6 +69,7 @@ class SimulatedQuestion(_Strict):
     start: float = Field(default=0.0, ge=0)
     end: float | None = None
     region: core.Region | None = None
+    evidence: core.Evidence | None = Field(default=None, exclude_if=lambda evidence: evidence is None)
 
 
 class QuestionFile(_Strict):
@@ -173,6 +174,8 @@ def _check_question(
         raise location.error(f"{end:g} s", f"at most the video's {video.seconds:g} s", field="end")
     if question.start >= end:
         raise location.error(f"{question.start:g} s", f"before the end at {end:g} s", field="start")
+    if question.evidence is not None and (fault := question.evidence.fault(_media(question, video))):
+        raise location.error("evidence of other media", fault, field="evidence")
     try:
         answer = question.format.check(question.answer, question.options)
     except core.ParseError as error:
@@ -211,11 +214,16 @@ def _item(question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, t
         group=question.video,
         question=question.question,
         answer=question.format,
-        media=(core.VideoClip(source=video.file, start=question.start, end=question.end, region=question.region),),
+        media=_media(question, video),
         options=tuple(options),
         reference=core.Reference(answer=question.format.check(answer, options)),
         tags=tags,
+        evidence=question.evidence,
     )
+
+
+def _media(question: SimulatedQuestion, video: SimulatedVideo) -> tuple[core.Media, ...]:
+    return (core.VideoClip(source=video.file, start=question.start, end=question.end, region=question.region),)
 
 
 def _count_bin(objects: int) -> str:

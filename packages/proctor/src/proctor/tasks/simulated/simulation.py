@@ -90,15 +90,19 @@ def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool
     )
 
 
+_UNTRACED = tracks.Traces()
+
+
 class Truth(tracks.Timeline):
     """The ground truth of one simulated video: its script and its annotation.
 
     Unlike an annotation, the script says when something was covered; so `plain` and `quiet` are exact.
     """
 
-    def __init__(self, script: Script, annotation: tracks.Annotation) -> None:
+    def __init__(self, script: Script, annotation: tracks.Annotation, traces: tracks.Traces = _UNTRACED) -> None:
         super().__init__(annotation)
         self.script = script
+        self.traces = traces
         self._shares: dict[str, dict[int, float]] = {}
         for seen in annotation.sightings:
             self._shares.setdefault(seen.instance, {})[seen.second] = seen.visibility or 0.0
@@ -297,6 +301,7 @@ def ask(truths: dict[str, Truth], per_video: int, seed: int) -> list[SimulatedQu
                 question_type=types[candidate.rule],
                 rule=candidate.rule,
                 objects=len(truths[video].of("inserted")),
+                evidence=tracks.evidence_of(candidate, truths[video], truths[video].traces),
             )
         )
     return questions
@@ -340,7 +345,33 @@ def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
         fps=fps,
         procedure=PROCEDURE,
     )
-    return Truth(script, tracks.Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events)))
+    annotation = tracks.Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events))
+    return Truth(script, annotation, trace(script, renderer, fps))
+
+
+_MARGIN = 5.0  # units around an object: its shadow, and what an encoder smears
+_COVER_MARGIN = 8.0
+
+
+def trace(script: Script, renderer: Renderer, fps: int) -> tracks.Traces:
+    """The place of every object in every frame, also where it is covered; and of the cover, while there is one."""
+    objects: dict[str, list[tracks.Trace]] = {}
+    covers: dict[str, list[tracks.Trace]] = {}
+    for number in range(round(script.seconds * fps)):
+        start, end = number / fps, (number + 1) / fps
+        state = renderer.scene.at(start)
+        for located in state.objects:
+            box = renderer.extent(located, _MARGIN)
+            objects.setdefault(located.instance, []).append(tracks.Trace(start, end, box))
+        hidden = [one for one in script.events if one.kind == "hidden" and one.start <= start < one.end]
+        for event, cover in zip(hidden, state.covers, strict=True):
+            box = renderer.cover_extent(cover, _COVER_MARGIN)
+            covers.setdefault(event.instance, []).append(tracks.Trace(start, end, box))
+    names = {event.instance: event.class_name for event in script.events}
+    return tracks.Traces(
+        tuple((names[instance], tuple(own)) for instance, own in objects.items()),
+        tuple((names[instance], tuple(own)) for instance, own in covers.items()),
+    )
 
 
 def _film(renderer: Renderer, seconds: float, fps: int, path: Path) -> None:
