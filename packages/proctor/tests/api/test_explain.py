@@ -187,6 +187,22 @@ def test_differences_planted_in_logs_are_named_and_add_up(tmp_path: Path, differ
     assert parts(turned) == pytest.approx({name: -value for name, value in parts(found).items()}, abs=1e-12)
 
 
+def test_an_imported_log_keeps_its_own_score(tmp_path: Path) -> None:
+    """VLMEvalKit's `hit` calls two right answers wrong: against the run itself, that is the reader."""
+    lines = ["index,question,prediction,hit"]
+    for number, item in enumerate(lamps().items):
+        right = item.reference is not None and item.reference.answer is True
+        lines.append(f"{item.id},{item.question},yes,{int(right and number not in (0, 4))}")
+    file = tmp_path / "theirs.csv"
+    file.write_text("\n".join(lines) + "\n")
+    made = proctor.import_answers(lamps(), file, name="theirs", store=tmp_path / "s.db")
+    found = proctor.explain("theirs", "theirs", store=made.store, scorer=["code", "hit"], **FEW)
+    assert parts(found) == pytest.approx({"reader": 2 / 12, "asked": 0.0}, abs=1e-12)
+    assert (found.data.first.form, found.data.second.form) == ("", "vlmevalkit")
+    with pytest.raises(UsageError, match=r"--scorer 'hat' has not scored theirs / video: choose one of code, hit"):
+        proctor.explain("theirs", file, store=made.store, scorer="hat")
+
+
 def test_two_files_of_one_name_are_two_sides(tmp_path: Path) -> None:
     store = planted(tmp_path / "s.db", ())
     for name in ("a", "b"):
