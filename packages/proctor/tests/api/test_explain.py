@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,85 @@ def test_a_log_without_its_own_score_is_read_by_proctor_alone(tmp_path: Path) ->
     assert "reader" not in parts(found)
     assert found.data.second.scorer == "code"
     assert adds_up(found)
+
+
+IN_LOGS = ("items", "missing", "reader", "options", "prompt")
+
+
+def log_with(file: Path, differences: tuple[str, ...], *, failed: bool) -> Path:
+    """A table of another program that states options, prompts and its own score; `failed`: each eleventh call has."""
+    rows: list[dict[str, Any]] = []
+    for number, item in enumerate(item for item in questions().items if item.options):
+        assert item.reference is not None
+        if "items" in differences and number % 7 == 3:
+            continue
+        shown = [*reversed(item.options)] if "options" in differences else [*item.options]
+        key = item.options["ABCD".index(str(item.reference.answer))]
+        right = number % 5 != 0
+        letter = "ABCD"[(shown.index(key) + (not right)) % 4]
+        lost = "reader" in differences and number % 3 == 0
+        wording = "Look closely." if "prompt" in differences else "Look."
+        gone = failed and number % 11 == 1
+        rows.append(
+            {
+                "id": item.id,
+                "prompt": f"{wording} {item.question}",
+                "options": shown,
+                "answer": "" if gone else f"Answer: {letter}",
+                "correct": int(right and not lost and not gone),
+            }
+        )
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("differences", [*((one,) for one in IN_LOGS), *combinations(IN_LOGS, 2)], ids="+".join)
+def test_differences_planted_in_logs_are_named_and_add_up(tmp_path: Path, differences: tuple[str, ...]) -> None:
+    store = proctor.open_store(tmp_path / "s.db")
+    store.add_benchmark(questions())
+    failed = "missing" in differences
+    one = log_with(tmp_path / "one.jsonl", (), failed=failed)
+    two = log_with(tmp_path / "two.jsonl", differences, failed=failed)
+    how: dict[str, Any] = {"failed": ["wrong", "exclude"] if failed else "wrong", "store": store, **FEW}
+    found = proctor.explain(one, two, **how)
+    assert {one.kind for one in found.data.differences} == set(differences)
+    assert adds_up(found)
+    swapped = {name: value for name, value in parts(found).items() if name != "asked"}
+    assert set(swapped) == set(differences) & {"items", "missing", "reader"}
+    assert all(abs(value) > 1e-12 for value in swapped.values())
+    assert abs(parts(found)["asked"]) < 1e-12  # what the options and the prompt would change, they do not here
+    turned = proctor.explain(two, one, **how | {"failed": ["exclude", "wrong"] if failed else "wrong"})
+    assert parts(turned) == pytest.approx({name: -value for name, value in parts(found).items()}, abs=1e-12)
+
+
+def test_an_imported_log_keeps_its_own_score(tmp_path: Path) -> None:
+    """VLMEvalKit's `hit` calls two right answers wrong: against the run itself, that is the reader."""
+    lines = ["index,question,prediction,hit"]
+    for number, item in enumerate(lamps().items):
+        right = item.reference is not None and item.reference.answer is True
+        lines.append(f"{item.id},{item.question},yes,{int(right and number not in (0, 4))}")
+    file = tmp_path / "theirs.csv"
+    file.write_text("\n".join(lines) + "\n")
+    made = proctor.import_answers(lamps(), file, name="theirs", store=tmp_path / "s.db")
+    found = proctor.explain("theirs", "theirs", store=made.store, scorer=["code", "hit"], **FEW)
+    assert parts(found) == pytest.approx({"reader": 2 / 12, "asked": 0.0}, abs=1e-12)
+    assert (found.data.first.form, found.data.second.form) == ("", "vlmevalkit")
+    with pytest.raises(UsageError, match=r"--scorer 'hat' has not scored theirs / video: choose one of code, hit"):
+        proctor.explain("theirs", file, store=made.store, scorer="hat")
+
+
+def test_two_files_of_one_name_are_two_sides(tmp_path: Path) -> None:
+    store = planted(tmp_path / "s.db", ())
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        table(tmp_path / name / "t.jsonl", own=name == "a")
+    one, two = tmp_path / "a" / "t.jsonl", tmp_path / "b" / "t.jsonl"
+    found = proctor.explain(one, two, store=store, **FEW)
+    assert (found.data.first.name, found.data.second.name) == (str(one), str(two))
+    assert parts(found)["asked"] == 0
+    assert parts(found)["reader"] == found.data.gap.value != 0
+    with pytest.raises(InputError, match=r"t.jsonl: found the same side twice"):
+        proctor.explain(one, tmp_path / "b" / ".." / "a" / "t.jsonl", store=store)
 
 
 def test_a_prompt_in_a_log_is_compared_line_by_line(tmp_path: Path) -> None:
@@ -354,8 +433,12 @@ def test_asking_is_resumed(tmp_path: Path) -> None:
         assert [row["part"] for row in left.rows] == ["asked"]
         server._script = []
         before, to_ask = server.count, sum(one.left for one in left.data.runs)
-        done = proctor.explain("ours", "theirs", ask=True, **options)
+        words = ("explain", "ours", "theirs", "--ask", "--base-url", server.url, "--prompt", template)
+        said = program(*words, "--store", tmp_path / "s.db", "--draws", "100")
+        assert said.returncode == 0, said.stderr
+        assert "Runs between the two sides" in said.stdout
         assert server.count - before == to_ask
+        done = proctor.explain("ours", "theirs", **options)
         assert [row["part"] for row in done.rows] == ["frames", "prompt", "sampling"]
         assert adds_up(done)
 

@@ -21,6 +21,7 @@ from proctor.core import (
     InputError,
     Item,
     Metric,
+    ParseError,
     RecordedAnswers,
     Score,
     Status,
@@ -29,7 +30,7 @@ from proctor.core import (
 )
 from proctor.results.arrays import ItemTable, Mask
 from proctor.results.run_scores import RunScores, load_run_scores
-from proctor.runs import CODE, BenchmarkCard, Run, Store, parsed_answer, recorded
+from proctor.runs import CODE, BenchmarkCard, Run, Store, recorded
 
 Floats = NDArray[np.float64]
 
@@ -186,27 +187,53 @@ class ExplainedRun:
 def run_to_explain(
     shared: ExplainedItems, run: Run, *, scorer: str = "", policy: FailedPolicy = FailedPolicy.WRONG
 ) -> ExplainedRun:
-    """A run of a store as a side. `scorer` chooses whose scores are its own, if there are several.
+    """A run of a store as a side. `scorer` chooses whose scores are its own, if there are several; of an imported run also
+    the name of a score that its file stated.
 
     Raises `UsageError` for an unknown scorer, or several and none chosen, and `InputError` for a run without scores of the
     metric by item.
     """
-    store, metric, items = shared.store, shared.metric, shared.listed
+    store, metric = shared.store, shared.metric
     every = load_run_scores(store, run, shared.table, shared.card)
     scored = {one.scorer: one for one in every if one.metric.name == metric.name}
+    form = str(run.settings.get("format", "")) if _RECORDED in run.settings else ""
+    stated = {one.metric.name: one for one in every if form and one.scorer == form}
     name = f"{run.system} / {run.condition}"
-    chosen = _chosen(name, metric, sorted(scored), scorer)
+    chosen = _chosen(name, metric, sorted(scored), "" if scorer in stated else scorer, (*stated,))
     answers = [store.answers(run, number) for number in store.repetitions(run)] or [{}]
-    own = _of_scores(scored[chosen])
-    judged = {one: _of_scores(part) for one, part in scored.items() if one != chosen}
+    of_program = scorer in stated
+    own = _of_scores(stated[scorer] if of_program else scored[chosen])
+    if of_program:
+        _refuse_out_of_range(name, scorer, metric, own.scores)
+    judged = {one: _of_scores(part) for one, part in scored.items() if of_program or one != chosen}
     side = ExplainedRun(
-        shared, name, run.condition, chosen, policy, run.settings, answers, own, own, judged=judged, run=run
+        shared,
+        name,
+        run.condition,
+        scorer if of_program else chosen,
+        policy,
+        run.settings,
+        answers,
+        own,
+        own,
+        judged=judged,
+        form=form if of_program else "",
+        run=run,
     )
-    if not (shared.by_code.any() and side.asked_here):
-        return side
-    now = [_read_again(items, by_item) for by_item in answers]
-    reread = Scoring.joined(shared.by_code, _by_comparison(items, now, shared.by_code), own)
-    return replace(side, reread=reread.among(own.counted))
+    return replace(side, reread=_read_by_proctor(side))
+
+
+def _read_by_proctor(side: ExplainedRun) -> Scoring:
+    """The scores of a stored run by Proctor's reader: of an imported run as it read the file, of replies of a model that it
+    asked as it reads them now, else the run's own."""
+    by_code, own = side.by_code, side.own
+    if side.form and CODE in side.judged:
+        return Scoring.joined(by_code, side.judged[CODE], own).among(own.counted)
+    if not (by_code.any() and side.asked_here):
+        return own
+    listed = side.shared.listed
+    now = [_read_again(listed, by_item) for by_item in side.answers]
+    return Scoring.joined(by_code, _by_comparison(listed, now, by_code), own).among(own.counted)
 
 
 def log_to_explain(
@@ -244,11 +271,14 @@ def log_to_explain(
     )
 
 
-def _chosen(name: str, metric: Metric, known: Sequence[str], scorer: str) -> str:
-    """Whose scores are a side's own. A judge's scores of accuracy hold those by comparison, too."""
+def _chosen(name: str, metric: Metric, known: Sequence[str], scorer: str, more: Sequence[str] = ()) -> str:
+    """Whose scores are a side's own; `more` could be chosen as well. A judge's scores of accuracy hold those by comparison,
+    too."""
     if scorer:
         if scorer not in known:
-            raise UsageError(f"--scorer {scorer!r} has not scored {name}: choose {one_of(known, scorer)}")
+            choices = one_of([*known, *more], scorer)
+            each = "Given twice, --scorer is one for each side."
+            raise UsageError(f"--scorer {scorer!r} has not scored {name}: choose {choices}. {each}")
         return scorer
     judges = [one for one in known if one != CODE]
     if not known:
@@ -265,10 +295,16 @@ def _read_again(items: Sequence[Item], answers: Mapping[str, Answer]) -> dict[st
         answer = answers.get(item.id)
         if answer is None:
             continue
-        if answer.status is Status.ANSWERED and answer.text.strip() and _OPTIONS_SHOWN not in answer.extra:
-            answer = parsed_answer(item, answer.model_copy(update={"parsed": None, "problem": ""}))
-        found[item.id] = answer
+        readable = answer.status is Status.ANSWERED and answer.text.strip() and _OPTIONS_SHOWN not in answer.extra
+        found[item.id] = answer.model_copy(update=_read(item, answer.text)) if readable else answer
     return found
+
+
+def _read(item: Item, text: str) -> dict[str, Any]:
+    try:
+        return {"parsed": item.answer.parse(text, item.options), "problem": ""}
+    except ParseError as error:
+        return {"parsed": None, "problem": str(error)}
 
 
 def _by_comparison(items: Sequence[Item], answers: Sequence[Mapping[str, Answer]], by_code: Mask) -> Scoring:

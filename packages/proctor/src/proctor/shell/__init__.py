@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         recalled,
         remember,
     )
-    from proctor.shell.explained_sides import ExplainedSides, explained_sides
+    from proctor.shell.explained_sides import explained_sides
     from proctor.shell.file_checks import check
-    from proctor.shell.gap_runs import GapRuns, gap_runs
+    from proctor.shell.gap_runs import gap_runs
     from proctor.shell.item_audits import ask_option_auditors, flag_guessable
     from proctor.shell.judge_experiments import (
         GridOptions,

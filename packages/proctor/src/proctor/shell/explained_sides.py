@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,9 +48,16 @@ def explained_sides(first: str | Path, second: str | Path, given: ExplainOptions
         _side(where, shared, name, given, (scorer, policy), notes)
         for name, scorer, policy in zip((first, second), scorers, policies, strict=True)
     )
-    if one.name == two.name and scorers[0] == scorers[1] and policies[0] == policies[1]:
+    same = one.run == two.run if one.run is not None else _same_file(first, second)
+    if same and scorers[0] == scorers[1] and policies[0] == policies[1]:
         raise InputError(one.name, found="the same side twice", expected="two sides")
+    if one.name == two.name and not same:  # two files of one name
+        one, two = replace(one, name=str(first)), replace(two, name=str(second))
     return ExplainedSides(where, one, two, tuple(notes))
+
+
+def _same_file(first: str | Path, second: str | Path) -> bool:
+    return Path(first).resolve() == Path(second).resolve()
 
 
 def _metric(card: BenchmarkCard, name: str) -> Metric:
