@@ -177,6 +177,8 @@ def test_single_items_are_asked_again_and_it_stays_on_record(store: Store) -> No
     assert system.begun == Counter(item.id for item in store.items("toy")) + Counter(["q003", "q007"])
     assert (state(store, run).state, state(store, run).requeued) == ("complete", 2)
     assert {one.status for one in store.answers(run).values()} == {Status.ANSWERED}
+    notes = proctor.results(store).data.served
+    assert notes == ("counting / text-only: 2 answers asked again by a person (proctor status)",)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class Source:
     @cached_property
     def served(self) -> tuple[str, ...]:
         """Where a model of another name answered than the one asked for."""
-        return runs.served_notes(self.runs)
+        return (*runs.served_notes(self.runs), *runs.requeued_notes(self._store, self.runs))
 
     @cached_property
     def conditions(self) -> list[str]:

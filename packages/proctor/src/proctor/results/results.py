@@ -24,7 +24,7 @@ from proctor.results.run_scores import (
     policies,
     policy_of,
 )
-from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
+from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, requeued_notes, served_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ class Results:
     rows: list[Result] = field(default_factory=list)
     outside: int = 0
     served: tuple[str, ...] = ()
-    """Where a model of another name answered than the one asked for (`served_notes`)."""
+    """Where a model of another name answered than the one asked for (`served_notes`), and where a person had answers asked
+    again (`requeued_notes`)."""
     costs: tuple[RunCost, ...] = ()
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
@@ -193,7 +194,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         options,
         rows,
         facets.outside(len(items)),
-        served_notes(runs),
+        (*served_notes(runs), *requeued_notes(store, runs)),
         run_costs(store, runs, items),
         tuple(alike),
         tuple(over) if alike else (),

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
-from proctor.core import InputError, Status
+from proctor.core import InputError, Status, count_of
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
 from proctor.runs.store import Run, Store
@@ -117,6 +117,17 @@ def requeued_counts(connection: Connection, shown: str) -> dict[int, int]:
         return {}
     query = select(_requeued.c.run, func.count()).group_by(_requeued.c.run)
     return {int(row[0]): int(row[1]) for row in connection.execute(query)}
+
+
+def requeued_notes(store: Store, runs: Sequence[Run]) -> tuple[str, ...]:
+    """A line for each run of which a person had answers asked again: its figures come of a second try."""
+    with store.reading() as connection:
+        counts = requeued_counts(connection, store.shown)
+    return tuple(
+        f"{run.system} / {run.condition}: {count_of(counts[run.id], 'answer')} asked again by a person (proctor status)"
+        for run in runs
+        if counts.get(run.id)
+    )
 
 
 def pause_runs(store: Store, runs: Sequence[Run], reason: str = "") -> list[Run]:
