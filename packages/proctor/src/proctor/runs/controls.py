@@ -135,10 +135,10 @@ def pause_runs(store: Store, runs: Sequence[Run], reason: str = "") -> list[Run]
     resumed; answers under way come in. Returns those that were not paused before."""
     make_tables(store, CONTROLS)
     rows = [{"run": run.id, "since": now(), "reason": " ".join(reason.split())} for run in runs]
-    keep = store.upsert(_pauses).on_conflict_do_nothing(index_elements=["run"])
+    keep = store.upsert(_pauses).on_conflict_do_nothing(index_elements=["run"]).returning(_pauses.c.run)
     with store.writing() as connection:
-        new = [connection.execute(keep.values(row)).rowcount for row in rows]
-    return [run for run, made in zip(runs, new, strict=True) if made]
+        new = {connection.scalar(keep.values(row)) for row in rows}
+    return [run for run in runs if run.id in new]
 
 
 def resume_runs(store: Store, runs: Sequence[Run]) -> list[Run]:
