@@ -9,12 +9,25 @@ import pytest
 from sqlalchemy import Connection, MetaData, Table, create_engine, select, text
 
 from proctor.core import InputError
-from proctor.runs import StoredTables, open_engine, reading, store_tables
+from proctor.runs import (
+    CONTROLS,
+    STUDIES,
+    Store,
+    StoredTables,
+    open_engine,
+    pause_runs,
+    reading,
+    record_study,
+    run_statuses,
+    store_tables,
+    studies_of,
+)
 from proctor_challenge.challenge import TABLES
 from proctor_challenge.copying import copy_store
 from proctor_web import ACCOUNT_TABLES, REVIEW_TABLES, add_person, first_fault, review_accounts
 from tests.support.challenge_site import answers, challenge_site, handed, logged_in, team_of_two
 from tests.support.program import proctor
+from tests.support.toy_run import toy
 from tests.support.web_folder import review_folder
 from tests.support.web_study import review
 from tests.web.test_review_export import settled_study
@@ -138,3 +151,26 @@ def metadatas() -> list[MetaData]:
     from proctor_web import schema as web
 
     return [web.metadata, challenges.metadata]
+
+
+def test_no_two_sets_of_tables_share_a_name() -> None:
+    """They stand in one database: of stores, reviews and challenges."""
+    names = [table.name for kind in (CONTROLS, STUDIES, TABLES, ACCOUNT_TABLES, REVIEW_TABLES) for table in kind.tables]
+    names += store_tables.tables
+    assert sorted(names) == sorted(set(names))
+    keys = [kind.key for kind in (CONTROLS, STUDIES, TABLES, ACCOUNT_TABLES, REVIEW_TABLES)]
+    assert len(set(keys)) == 5
+
+
+def test_pauses_and_study_files_are_copied_with_a_store(tmp_path: Path) -> None:
+    store = Store(tmp_path / "a.db")
+    store.add_benchmark(toy(2))
+    run = store.start_run("toy", "s", "text-only", {})
+    pause_runs(store, [run], "night")
+    record_study(store, "toy", "study", "0" * 64, "{}")
+    store.close()
+    copy_store(str(tmp_path / "a.db"), str(tmp_path / "b.db"))
+    copy = Store(tmp_path / "b.db", create=False)
+    assert [(one.state, one.why) for one in run_statuses(copy)] == [("paused", "night")]
+    assert [one.sha256 for one in studies_of(copy, "toy")] == ["0" * 64]
+    copy.close()

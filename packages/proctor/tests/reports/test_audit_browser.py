@@ -19,9 +19,9 @@ from proctor.core.formats import FreeTextFormat
 from proctor.reports import AuditSource, Question, ReportSummary, asked, write_audit_report
 from proctor.reports import Reference as Said
 from proctor.reports.content import Limits
-from tests.support.hostile_store import TEXTS
 from tests.support.audit_page import FEW, embedded, planted_source, read
 from tests.support.chromium import Page, open_page
+from tests.support.hostile_store import TEXTS
 from tests.support.planted_metrics import planted
 
 T = TypeVar("T")

@@ -177,6 +177,8 @@ def test_single_items_are_asked_again_and_it_stays_on_record(store: Store) -> No
     assert system.begun == Counter(item.id for item in store.items("toy")) + Counter(["q003", "q007"])
     assert (state(store, run).state, state(store, run).requeued) == ("complete", 2)
     assert {one.status for one in store.answers(run).values()} == {Status.ANSWERED}
+    notes = proctor.results(store).data.served
+    assert notes == ("counting / text-only: 2 answers asked again by a person (proctor status)",)
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,20 @@ def test_deleted_runs_leave_no_controls_and_merging_takes_none(store: Store, tmp
     delete_runs(store, [run])
     again = job(store, Counting()).run
     assert state(store, again).state == "recorded"
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_runs_are_steered_in_postgresql(postgres_url: str, share: bool) -> None:
+    """What another machine sees of a run, and does to it: the same in the database that machines share."""
+    _seen.clear()
+    store, elsewhere = Store(postgres_url), Store(postgres_url, create=False)
+    store.add_benchmark(toy(ITEMS))
+    system = Counting("first")
+    asyncio.run(paused_and_resumed(elsewhere, [system], share=share))
+    (run,) = store.runs("toy")
+    assert system.begun == Counter(item.id for item in store.items("toy"))
+    assert [one.state for one in run_statuses(elsewhere)] == ["complete"]
+    assert requeue(elsewhere, [run], ["q001"], "a black frame") == 1
+    assert (state(store, run).state, state(store, run).requeued) == ("stopped", 1)
+    store.close()
+    elsewhere.close()

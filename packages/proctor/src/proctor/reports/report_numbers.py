@@ -144,8 +144,9 @@ class Source:
 
     @cached_property
     def served(self) -> tuple[str, ...]:
-        """Where a model of another name answered than the one asked for, and what sight tests found."""
-        return runs.model_notes(self.runs)
+        """Where a model of another name answered than the one asked for, what sight tests found, and where a person had
+        answers asked again."""
+        return (*runs.model_notes(self.runs), *runs.requeued_notes(self._store, self.runs))
 
     @cached_property
     def conditions(self) -> list[str]:

@@ -25,7 +25,7 @@ from proctor.results.run_scores import (
     repeated_answers,
 )
 from proctor.results.run_sums import corpus_names, load_run_sums
-from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, model_notes
+from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, model_notes, requeued_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class Results:
     rows: list[Result] = field(default_factory=list)
     outside: int = 0
     served: tuple[str, ...] = ()
-    """Where a model of another name answered than the one asked for, and what its sight test found (`model_notes`)."""
+    """Where a model of another name answered than the one asked for, what its sight test found (`model_notes`), and where a
+    person had answers asked again (`requeued_notes`)."""
     costs: tuple[RunCost, ...] = ()
     """What each run with requests to models cost (`run_costs`)."""
     consistency: tuple[Consistency, ...] = ()
@@ -226,7 +227,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         options,
         rows,
         facets.outside(len(items)),
-        model_notes(runs),
+        (*model_notes(runs), *requeued_notes(store, runs)),
         run_costs(store, runs, items),
         tuple(alike),
         tuple(judged),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         parted_numbers,
         whole_numbers,
     )
-    from proctor.runs.controls import CONTROLS, pause_runs, requeue, resume_runs
+    from proctor.runs.controls import CONTROLS, pause_runs, requeue, requeued_notes, resume_runs
     from proctor.runs.database import (
         LOCK_WAIT,
         DamagedStoreError,
@@ -98,9 +98,9 @@ __all__ = [
     "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "model_notes", "one_at_a_time",
     "open_engine", "open_orders", "other_model", "over_limit", "parsed_answer", "parted_numbers", "pause_runs",
     "plan", "probe", "put_order", "read_parcel", "reading", "record_study", "recorded", "refuse_other_scale",
-    "refuse_out_of_range", "reinstate", "rename_system", "repeats_of", "requeue", "resume_runs",
-    "revise_benchmark", "run_name", "run_settings", "run_statuses", "runs_at_work", "score_answers",
-    "score_changed", "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta",
-    "store_tables", "stored_runs", "studies_of", "text_hash", "time_column", "whole_numbers", "why_unable",
-    "write_open",
+    "refuse_out_of_range", "reinstate", "rename_system", "repeats_of", "requeue", "requeued_notes",
+    "resume_runs", "revise_benchmark", "run_name", "run_settings", "run_statuses", "runs_at_work",
+    "score_answers", "score_changed", "served_notes", "shown_url", "skipped_baselines", "store_files",
+    "store_meta", "store_tables", "stored_runs", "studies_of", "text_hash", "time_column", "whole_numbers",
+    "why_unable", "write_open",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
-from proctor.core import InputError, Status
+from proctor.core import InputError, Status, count_of
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
 from proctor.runs.store import Run, Store
@@ -119,15 +119,26 @@ def requeued_counts(connection: Connection, shown: str) -> dict[int, int]:
     return {int(row[0]): int(row[1]) for row in connection.execute(query)}
 
 
+def requeued_notes(store: Store, runs: Sequence[Run]) -> tuple[str, ...]:
+    """A line for each run of which a person had answers asked again: its figures come of a second try."""
+    with store.reading() as connection:
+        counts = requeued_counts(connection, store.shown)
+    return tuple(
+        f"{run.system} / {run.condition}: {count_of(counts[run.id], 'answer')} asked again by a person (proctor status)"
+        for run in runs
+        if counts.get(run.id)
+    )
+
+
 def pause_runs(store: Store, runs: Sequence[Run], reason: str = "") -> list[Run]:
     """Pauses runs: every process at work on them asks no further item of them, within a second, and goes on when they are
     resumed; answers under way come in. Returns those that were not paused before."""
     make_tables(store, CONTROLS)
     rows = [{"run": run.id, "since": now(), "reason": " ".join(reason.split())} for run in runs]
-    keep = store.upsert(_pauses).on_conflict_do_nothing(index_elements=["run"])
+    keep = store.upsert(_pauses).on_conflict_do_nothing(index_elements=["run"]).returning(_pauses.c.run)
     with store.writing() as connection:
-        new = [connection.execute(keep.values(row)).rowcount for row in rows]
-    return [run for run, made in zip(runs, new, strict=True) if made]
+        new = {connection.scalar(keep.values(row)) for row in rows}
+    return [run for run in runs if run.id in new]
 
 
 def resume_runs(store: Store, runs: Sequence[Run]) -> list[Run]:

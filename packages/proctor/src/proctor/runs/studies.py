@@ -14,7 +14,7 @@ from proctor.runs.tables import StoredTables, time_column
 _metadata = sa.MetaData()
 
 _studies = sa.Table(
-    "studies",
+    "study_files",
     _metadata,
     sa.Column("benchmark", sa.String(200), primary_key=True),
     sa.Column("sha256", sa.String(64), primary_key=True),
@@ -23,7 +23,7 @@ _studies = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
 )
 
-STUDIES = StoredTables("study files", "studies", 1, (_studies,))
+STUDIES = StoredTables("study files", "study_files", 1, (_studies,))
 """The table of study files."""
 
 
