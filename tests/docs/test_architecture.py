@@ -16,8 +16,9 @@ from tools.docs import CORE, OTHERS, ROOMS
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_FILES, MOST_LINES = 30, 11_000
-MOST_OF_THE_PACKAGE = 80_000
-"""Lines of code of the core, without empty lines, comments and docstrings."""
+MOST_OF_THE_PACKAGE = 85_000
+"""Lines of code of the core, without empty lines, comments and docstrings: 72,000 when the five packages parted; then came
+repetitions, margins, evidence, confidences, explanations, the sight test, studies and the server for agents."""
 
 
 def section(title: str) -> str:
