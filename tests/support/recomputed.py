@@ -102,7 +102,12 @@ def estimate(metric: Metric, items: Sequence[Item], values: Sequence[float | Non
     return mean_interval([one for one, _ in pairs], [group for _, group in pairs], Resampling(**plan, bounds=bounds))
 
 
-STATUSES = {"timed_out": Status.TIMED_OUT, "refused": Status.REFUSED, "error": Status.ERROR, "abstained": Status.ABSTAINED}
+STATUSES = {
+    "timed_out": Status.TIMED_OUT,
+    "refused": Status.REFUSED,
+    "error": Status.ERROR,
+    "abstained": Status.ABSTAINED,
+}
 
 
 def counts(part: tuple[str, str], given: Sequence[Given], *, baseline: bool) -> dict[str, int]:
