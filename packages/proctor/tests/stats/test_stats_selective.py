@@ -80,7 +80,7 @@ def test_an_answer_without_a_confidence_comes_last_and_stays_in_the_denominator(
     assert found.area.value == zero.area.value  # no better than to state 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=30
