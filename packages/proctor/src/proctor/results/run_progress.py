@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sqlalchemy import case, func, select
 
 from proctor.core import Status
-from proctor.results.answer_index import AnswerIndex, AnswerState, RunColumn
+from proctor.results.answer_index import AnswerIndex, RunColumn
+from proctor.results.answer_states import AnswerState
 from proctor.results.costs import RunCost, run_costs
 from proctor.runs import Run, Store, driver_rows, in_parts, repeats_of, schema
 
