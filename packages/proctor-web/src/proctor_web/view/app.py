@@ -28,10 +28,11 @@ import proctor
 from proctor.core import InputError, ProctorError, clean, count_of, one_of, percent, plain_name, safe_cell, thousands
 from proctor.reports import condition_mark, condition_numbers
 from proctor_web.protection import SecurityHeaders
-from proctor_web.view.answers import addressed_answer, answers
+from proctor_web.view.answers import answers
 from proctor_web.view.compare import compare
 from proctor_web.view.items import items
 from proctor_web.view.judges import judges
+from proctor_web.view.one_answer import addressed_answer
 from proctor_web.view.one_item import one_item
 from proctor_web.view.overview import board_of, overview, run_page, stores
 from proctor_web.view.query import FORMATS, column_name, path_of, segments_of

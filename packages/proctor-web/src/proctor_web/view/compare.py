@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from proctor.core import DASH, count_of, difference, interval, p_value, plain_name
 from proctor.results import CELLS, AnswerIndex, Options, RunColumn, load_excerpts, reading_once
 from proctor.runs import BASELINES
-from proctor_web.view.answers import PAGE_ROWS, answer_path, row_key, row_of
-from proctor_web.view.query import column_name, column_of, path_of
+from proctor_web.view.answers import PAGE_ROWS, row_key, row_of
+from proctor_web.view.query import answer_path, column_name, column_of, path_of
 from proctor_web.view.site import Asked, Page, View
 from proctor_web.view.words import excerpt, groups_words, key_of, kind_of, mark_of, said, without_beginning
 

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from proctor.results import STATES, AnswerState, items_at, load_excerpts
-from proctor_web.view.answers import answer_path, column_words, excerpt_data, facets_of
+from proctor_web.view.answers import excerpt_data
+from proctor_web.view.one_answer import facets_of
+from proctor_web.view.query import answer_path
 from proctor_web.view.site import Asked, Page
-from proctor_web.view.words import excerpt, key_of, kind_of, mark_of, options_of, said, seconds_or_dash, state_words
+from proctor_web.view.words import (
+    column_words,
+    excerpt,
+    key_of,
+    kind_of,
+    mark_of,
+    options_of,
+    said,
+    seconds_or_dash,
+    state_words,
+)
 
 
 def one_item(asked: Asked) -> Page:

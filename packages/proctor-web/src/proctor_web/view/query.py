@@ -133,3 +133,9 @@ def segments_of(raw: bytes) -> list[str]:
     """
     path = raw.partition(b"?")[0].decode("ascii", "replace")
     return [unquote(one, errors="replace") for one in path.strip("/").split("/")]
+
+
+def answer_path(item: str, column: RunColumn) -> str:
+    """The address of one answer."""
+    run = column.run
+    return path_of("b", run.benchmark, "answers", item, run.system, run.condition, column.repetition)

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from proctor.core import DASH, Item, count_of, seconds, shorten
 from proctor.core.formats import ChoiceFormat, option_letters
-from proctor.results import AnswerState
+from proctor.results import AnswerState, RunColumn
 
 MARKS = {
     AnswerState.RIGHT: "✓",
@@ -134,3 +134,9 @@ def excerpt(text: str, limit: int = 140) -> str:
 def groups_words(items: int, groups: int) -> str:
     """Items and groups in words."""
     return f"{count_of(items, 'item')} in {count_of(groups, 'group')}"
+
+
+def column_words(column: RunColumn) -> list[str]:
+    """A run's repetition in words."""
+    again = [f"repetition {column.repetition + 1}"] if column.repetition else []
+    return [column.run.system, column.run.condition, *again]

@@ -15,18 +15,8 @@ if TYPE_CHECKING:
         status_counts,
     )
     from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
-    from proctor.results.answer_index import (
-        CELLS,
-        RESULTS,
-        SORTS,
-        STATES,
-        AnswerFilter,
-        AnswerIndex,
-        AnswerState,
-        RunColumn,
-        Selected,
-        load_index,
-    )
+    from proctor.results.answer_index import CELLS, AnswerIndex, RunColumn, Selected, load_index
+    from proctor.results.answer_states import RESULTS, SORTS, STATES, AnswerFilter, AnswerState
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.confidence import (

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 from sqlalchemy import func, select
 
 from proctor.core import Item
-from proctor.results.answer_index import STATES, AnswerIndex, AnswerState, RunColumn
+from proctor.results.answer_index import AnswerIndex, RunColumn
+from proctor.results.answer_states import STATES, AnswerState
 from proctor.runs import Store, driver_rows, in_parts, schema
 
 _TEXT = 240

@@ -7,11 +7,9 @@ never altered. Texts stay in the store and are read for the rows that are shown.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +18,7 @@ from sqlalchemy import func, select
 
 from proctor.core import InputError, Metric, Status, one_of
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED
+from proctor.results.answer_states import CODE_OF, MISSING, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
 from proctor.results.arrays import ItemTable, Outcomes, Series, StoredRepetition, load_items, load_repetitions
 from proctor.runs import CODE, BenchmarkCard, Run, Store, driver_rows, schema, whole_numbers
 
@@ -27,91 +26,9 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class AnswerState(StrEnum):
-    """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them.
-
-    >>> AnswerState.NOT_ASKED.label
-    'not asked'
-    """
-
-    RIGHT = "right"
-    PARTIAL = "partial"
-    WRONG = "wrong"
-    UNREADABLE = "unreadable"
-    REFUSED = "refused"
-    TIMED_OUT = "timed_out"
-    ERROR = "error"
-    NOT_SUBMITTED = "not_submitted"
-    FAILED = "failed"
-    UNSCORED = "unscored"
-    NOT_ASKED = "not_asked"
-    UNSUPPORTED = "unsupported"
-
-    @property
-    def label(self) -> str:
-        """In words."""
-        return self.value.replace("_", " ")
-
-
-STATES = tuple(AnswerState)
-_CODE = {state: code for code, state in enumerate(STATES)}
-
-MISSING = "missing"
-
-RESULTS: Mapping[str, tuple[AnswerState, ...]] = {
-    "right": (AnswerState.RIGHT,),
-    "partial": (AnswerState.PARTIAL,),
-    "wrong": (
-        AnswerState.WRONG,
-        AnswerState.UNREADABLE,
-        AnswerState.REFUSED,
-        AnswerState.TIMED_OUT,
-        AnswerState.ERROR,
-        AnswerState.NOT_SUBMITTED,
-    ),
-    MISSING: (AnswerState.FAILED, AnswerState.UNSCORED, AnswerState.NOT_ASKED),
-    **{
-        state.value: (state,)
-        for state in STATES
-        if state.value not in {"right", "partial", "wrong"} and state is not AnswerState.UNSUPPORTED
-    },
-}
-"""What answers can be filtered by: results (a system's own faults are wrong; what the infrastructure did, is not asked or
-waits for a judge is missing), and each cause."""
-
-SORTS = ("item", "system", "worst", "best")
-"""The orders of answers: by item, by system, or by value."""
-
-_WORDS = re.compile(r'"([^"]+)"|(\S+)')
-_MOST_WORDS = 6
-_PART = 5000
-_SEARCHES = 4
+_PART = 5000  # items read at once
+_SEARCHES = 4  # at the same time
 _KEPT_WORDS, _KEPT_FILTERS = 64, 6
-
-
-@dataclass(frozen=True)
-class AnswerFilter:
-    """Which answers are meant; what is empty does not restrict. `facets` are pairs of a facet and its value; all words
-    of `text` (or phrases in quotes) must occur in the question, its options, its reference or the reply; `item` is one
-    item. `with_unasked` keeps items that were not asked, which are left out unless `results` names them."""
-
-    systems: tuple[str, ...] = ()
-    conditions: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
-    facets: tuple[tuple[str, str], ...] = ()
-    text: str = ""
-    item: str = ""
-    with_unasked: bool = False
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words and phrases of `text`.
-
-        >>> AnswerFilter(text='renal "left kidney"').words
-        ('renal', 'left kidney')
-        """
-        found = [phrase or word for phrase, word in _WORDS.findall(self.text)]
-        return tuple(dict.fromkeys(found))[:_MOST_WORDS]
 
 
 @dataclass(frozen=True)
@@ -127,7 +44,7 @@ class RunColumn:
 
     def where(self, states: Iterable[AnswerState]) -> Mask:
         """The items whose answer ended in one of these states."""
-        return np.isin(self.state, [_CODE[state] for state in states])
+        return np.isin(self.state, [CODE_OF[state] for state in states])
 
     def count(self, *states: AnswerState) -> int:
         """How many answers ended so."""
@@ -292,7 +209,7 @@ class AnswerIndex:
         else:
             never = set() if wanted.with_unasked else {AnswerState.NOT_ASKED}
             states = {*STATES} - never - {AnswerState.UNSUPPORTED}
-        return np.isin(self.state, [_CODE[state] for state in states])
+        return np.isin(self.state, [CODE_OF[state] for state in states])
 
     def select(self, store: Store, wanted: AnswerFilter, sort: str = "item") -> Selected:
         """The answers that a filter keeps, sorted. Raises `InputError` as `mask` does, and for an unknown order."""
@@ -537,4 +454,4 @@ def _state(
         (scored & (value == worst), AnswerState.WRONG),
         (scored, AnswerState.PARTIAL),
     )
-    return np.select([mask for mask, _ in rules], [_CODE[state] for _, state in rules], _CODE[AnswerState.UNSCORED])
+    return np.select([mask for mask, _ in rules], [CODE_OF[state] for _, state in rules], CODE_OF[AnswerState.UNSCORED])

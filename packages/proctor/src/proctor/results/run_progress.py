@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from sqlalchemy import case, func, select
 
 from proctor.core import Status
-from proctor.results.answer_index import AnswerIndex, AnswerState, RunColumn
+from proctor.results.answer_index import AnswerIndex, RunColumn
+from proctor.results.answer_states import AnswerState
 from proctor.results.costs import RunCost, run_costs
 from proctor.runs import Run, Store, driver_rows, in_parts, repeats_of, schema
 
 _NUMBER = re.compile(r"\d+")
-_QUOTED = re.compile(r"""(?<!\w)(['"]).*?\1""")
+_QUOTED = re.compile(r"""(?<!\w)(['"]).*?\1(?!\w)""")
 _MOST_CAUSES, _CAUSE = 6, 120
 
 
@@ -134,6 +135,8 @@ def cause_of(reason: str) -> str:
 
     >>> cause_of("HTTP 429: try again in 12 s, request 'a-71'")
     'HTTP 429: try again in … s, request …'
+    >>> cause_of("expected one of the letters, found 'I can't tell.'")
+    'expected one of the letters, found …'
     """
     line = reason.strip().partition("\n")[0]
     kept = _QUOTED.sub("…", line)

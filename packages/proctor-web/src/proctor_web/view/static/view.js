@@ -5,6 +5,7 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const body = document.body;
   document.documentElement.classList.add("scripted");
+  $(".top nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
   const say = (text) => { $("#said").textContent = text; };
 
   // A piece of a page. What it holds was escaped by the server; scripts in it would not run.

@@ -1,0 +1,93 @@
+"""How answers ended, and what they can be filtered by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AnswerState(StrEnum):
+    """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them.
+
+    >>> AnswerState.NOT_ASKED.label
+    'not asked'
+    """
+
+    RIGHT = "right"
+    PARTIAL = "partial"
+    WRONG = "wrong"
+    UNREADABLE = "unreadable"
+    REFUSED = "refused"
+    TIMED_OUT = "timed_out"
+    ERROR = "error"
+    NOT_SUBMITTED = "not_submitted"
+    FAILED = "failed"
+    UNSCORED = "unscored"
+    NOT_ASKED = "not_asked"
+    UNSUPPORTED = "unsupported"
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        return self.value.replace("_", " ")
+
+
+STATES = tuple(AnswerState)
+CODE_OF = {state: code for code, state in enumerate(STATES)}
+"""The number of each state in arrays."""
+
+MISSING = "missing"
+
+RESULTS: Mapping[str, tuple[AnswerState, ...]] = {
+    "right": (AnswerState.RIGHT,),
+    "partial": (AnswerState.PARTIAL,),
+    "wrong": (
+        AnswerState.WRONG,
+        AnswerState.UNREADABLE,
+        AnswerState.REFUSED,
+        AnswerState.TIMED_OUT,
+        AnswerState.ERROR,
+        AnswerState.NOT_SUBMITTED,
+    ),
+    MISSING: (AnswerState.FAILED, AnswerState.UNSCORED, AnswerState.NOT_ASKED),
+    **{
+        state.value: (state,)
+        for state in STATES
+        if state.value not in {"right", "partial", "wrong"} and state is not AnswerState.UNSUPPORTED
+    },
+}
+"""What answers can be filtered by: results (a system's own faults are wrong; what the infrastructure did, is not asked or
+waits for a judge is missing), and each cause."""
+
+SORTS = ("item", "system", "worst", "best")
+"""The orders of answers: by item, by system, or by value."""
+
+_WORDS = re.compile(r'"([^"]+)"|(\S+)')
+_MOST_WORDS = 6
+
+
+@dataclass(frozen=True)
+class AnswerFilter:
+    """Which answers are meant; what is empty does not restrict. `facets` are pairs of a facet and its value; all words
+    of `text` (or phrases in quotes) must occur in the question, its options, its reference or the reply; `item` is one
+    item. `with_unasked` keeps items that were not asked, which are left out unless `results` names them."""
+
+    systems: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    facets: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    item: str = ""
+    with_unasked: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words and phrases of `text`.
+
+        >>> AnswerFilter(text='renal "left kidney"').words
+        ('renal', 'left kidney')
+        """
+        found = [phrase or word for phrase, word in _WORDS.findall(self.text)]
+        return tuple(dict.fromkeys(found))[:_MOST_WORDS]
