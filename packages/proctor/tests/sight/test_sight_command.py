@@ -101,6 +101,15 @@ def test_few_calls_leave_questions_unasked(cache: str) -> None:
     assert "no calls are left" in " ".join(table.notes)
 
 
+def test_a_server_that_never_replies_ends_with_the_time(cache: str) -> None:
+    with FaultyServer(Sighted(), holds_after=0) as server:
+        table = api.sight("m", base_url=server.url, cache=cache, routes="tools", within_s=0.5)
+        server.release()
+    assert table.data.state == "could not check"
+    assert [(kind.kind, kind.failed) for kind in table.data.kinds] == [("number", 1)]
+    assert "the time is over" in table.rows[0]["note"]
+
+
 def test_a_batch_is_asked_in_files_and_read_from_them(tmp_path: Path, cache: str) -> None:
     """The requests of the first call are answered by the same model, and the second call reads the replies."""
     folder = tmp_path / "batch"

@@ -32,6 +32,7 @@ from proctor.core import (
 from proctor.results.facets import facets_meant
 from proctor.results.ratings import GivenScores, judges_of
 from proctor.runs import BASELINES, Run, Store, chosen_runs
+from proctor.sight import SIGHT
 from proctor.stats import FEWEST_DRAWN
 
 _LEAST = 2
@@ -210,7 +211,8 @@ class JudgedAnswers:
         texts: list[JsonValue] = [
             [item, text] for (item, system), text in sorted(self.given.texts.items()) if system == name
         ]
-        return content_hash({"settings": run.settings, "answers": texts})
+        settings = {name: value for name, value in run.settings.items() if name != SIGHT}  # it may come later
+        return content_hash({"settings": settings, "answers": texts})
 
     def group(self, item: str) -> str:
         """The group of an item."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,8 +93,8 @@ _FINAL = "answer"
 class Asker:
     """Asks probes, at most `calls` of them within `seconds`; what is left is `not asked`. `readings` are all, in order.
 
-    A server that rejects the requests of a route is asked no more by this route. Retries after infrastructure errors are the
-    client's, and count as one call.
+    A call without a reply by then has `failed`. A server that rejects the requests of a route is asked no more by this route.
+    Retries after infrastructure errors are the client's, and count as one call.
     """
 
     def __init__(
@@ -138,7 +139,10 @@ class Asker:
                 return Reading(probe, "not asked", said="the time is over" if over else "no calls are left")
             self.asked += 1
             try:
-                text, usage = await self._reply(probe)
+                async with asyncio.timeout(None if self._ends == math.inf else max(0.0, self._ends - time.monotonic())):
+                    text, usage = await self._reply(probe)
+            except TimeoutError:
+                return Reading(probe, "failed", said="no reply before the time was over")
             except ProctorError as error:
                 self.usage += error.usage or Usage()
                 return self._failed(probe, error)
