@@ -18,7 +18,6 @@ import typer
 
 from proctor import __version__
 from proctor.cli import STOPPED, STOPPED_EXIT
-from proctor.cli.error_report import bug_json, error_json, wants_json
 from proctor.cli.tree import (
     Program,
     Version,
@@ -265,12 +264,16 @@ def main() -> None:
 def _end(error: SystemExit | Exception) -> NoReturn:
     """End the process with the code and the line of an error, or with one JSON object where `--format json` was given. Raises
     what is a bug of Proctor."""
+    if isinstance(error, SystemExit):
+        raise error
+    from proctor.cli.error_report import bug_json, error_json, wants_json
+
     code = vars(error).get("exit_code", 1)
     if isinstance(error, BrokenPipeError):
         sys.stderr.close()
         sys.exit(code)
     message, code = _told(error)
-    as_json = not isinstance(error, SystemExit) and wants_json(sys.argv[1:])
+    as_json = wants_json(sys.argv[1:])
     if not message:
         if not as_json and not vars(error).get("exit_code"):
             raise error
@@ -286,14 +289,14 @@ def _end(error: SystemExit | Exception) -> NoReturn:
     sys.exit(code)
 
 
-def _told(error: SystemExit | Exception) -> tuple[str, int]:
+def _told(error: Exception) -> tuple[str, int]:
     """The line of an error, and the exit code; no line for one that is raised again."""
     if isinstance(error, ProctorError):
         return str(error), error.exit_code
     code = vars(error).get("exit_code", 1)
     if isinstance(error, OSError):
         return f"{_location(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", code
-    return "" if isinstance(error, SystemExit) else _explained(error), code
+    return _explained(error), code
 
 
 def was_interrupted(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         admitted,
         as_lists,
         excerpts_as,
+        is_study,
         library_as,
         load,
         loaded_as,
@@ -122,7 +123,7 @@ if TYPE_CHECKING:
         sync_twin,
         wait_for,
     )
-    from proctor.shell.study_files import Study, is_study, read_study, refuse_beside, study_path
+    from proctor.shell.study_files import Study, read_study, refuse_beside, study_path
     from proctor.shell.systems import ModelAccess, SystemLike, checked
     from proctor.shell.workers import (
         RayWorkers,

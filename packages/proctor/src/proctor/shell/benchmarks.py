@@ -67,6 +67,14 @@ def load(
     return _read(reader, FilesOrigin(Path(data), track, as_lists(columns)), folder, seed)
 
 
+def is_study(benchmark: object) -> bool:
+    """Whether the argument of `run` is a study file: an existing .yaml file that is no benchmark's name."""
+    if not isinstance(benchmark, str | Path) or str(benchmark) in BENCHMARKS.names():
+        return False
+    path = Path(benchmark)
+    return path.suffix in {".yaml", ".yml"} and path.is_file()
+
+
 def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
     reader = with_columns(reader, origin.columns)
     package = origin_of(reader)

@@ -21,8 +21,6 @@ from proctor.core import (
 )
 from proctor.shell.option_values import time_span
 
-_SUFFIXES = {".yaml", ".yml"}
-
 _BASELINE_CONDITION = "text-only"
 
 
@@ -134,14 +132,6 @@ class Study(FrozenModel):
     def sha256(self) -> str:
         """The SHA-256 of `body`: comments, order of fields and spaces in the file change nothing."""
         return hashlib.sha256(self.body.encode()).hexdigest()
-
-
-def is_study(benchmark: object) -> bool:
-    """Whether the argument of `run` is a study file: an existing .yaml file that is no benchmark's name."""
-    if not isinstance(benchmark, str | Path) or str(benchmark) in BENCHMARKS.names():
-        return False
-    path = Path(benchmark)
-    return path.suffix in _SUFFIXES and path.is_file()
 
 
 def read_study(file: Path) -> Study:
