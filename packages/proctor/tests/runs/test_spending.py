@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from proctor.core import Answer, ConfigurationError, Item, Status, Usage, View
 from proctor.runs import Limits, Store, Tally
 from proctor.runs.engine import Job, ask_all
+from tests.cli.test_score_cli import VERDICT
 from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor, proctor_process
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
@@ -162,3 +163,22 @@ def test_workers_share_the_money(tmp_path: Path) -> None:
     opened.close()
     assert 50 <= sum(costs) <= 100 + 2 * max(costs)
     assert len(costs) < 40
+
+
+def test_a_judge_stops_at_its_cost_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    rows = "".join(f"q{number},What happens?,The cup is moved {number}.,p{number}\n" for number in range(8))
+    (tmp_path / "mine" / "questions.csv").write_text(f"id,question,answer,patient\n{rows}")
+    with FaultyServer(VERDICT) as server:
+        model = ("--model", "served", "--base-url", server.url, "--store", tmp_path / "runs.db", "--concurrency", "1")
+        assert proctor("run", tmp_path / "mine", "--condition", "text-only", *model).returncode == 0
+        asked = server.count
+        score = ("score", "mine", "--judge", "three-level", *model, "--price", "100000/0")
+        stopped = proctor(*score, "--max-cost", "0.01")
+        assert (stopped.returncode, server.count - asked) == (3, 1), stopped.stderr
+        assert "stopped at $" in stopped.stderr + stopped.stdout
+        unpriced = ("score", "mine", "--judge", "three-level", *model, "--max-cost", "5")
+        assert "the cost of a judgement is unknown" in proctor(*unpriced).stderr
+        assert server.count - asked == 2
+        assert proctor(*score).returncode == 0
+        assert server.count - asked == 8, "a judgement was paid twice"

@@ -91,6 +91,7 @@ class PreparedScorer:
         def changed(tally: JudgeTally) -> None:
             if not over and (why := over_limit(self.paid.usage, given["max_cost"])):
                 over.append(why)
+                tally.last_reason = tally.last_reason or why
                 stop.set()
             on_change(tally)
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 ALPHA = 0.01
-"""The level of each test. A finding is tested on fresh pictures, so that looking for it costs nothing."""
+"""The level of each test. There are several, some on the questions that raised the suspicion: the share of false alarms is
+that of the simulations (`test_false_alarms.py`)."""
 
 
 class Count(NamedTuple):

@@ -1,4 +1,4 @@
-"""What readings say: suspicions from the first questions, and findings once fresh pictures confirm them.
+"""What readings say: suspicions from the first questions, and findings where exact tests bear them out.
 
 Everything here is a function of readings. A model with weak eyes misses some pictures; what a server loses is missed by a
 pattern, and the pattern is what is tested.
@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
-from proctor.core import percent
 from proctor.sight import pictures
 from proctor.sight.asking import Reading, count
 from proctor.sight.evidence import ALPHA, Count, constant_share, is_gone, p_fewer, p_misplaced, p_seen
@@ -348,12 +347,3 @@ def lost(code: str, suspect: Count, usual: Count) -> Finding | None:
     }[code]
     evidence = f"{suspect} right, by frames {usual} (p = {p_fewer(suspect, usual):.2g})"
     return Finding(code=code, route=code, text=text, evidence=evidence)  # type: ignore[arg-type]
-
-
-def share_text(told: Count) -> str:
-    """A count with its share, for people.
-
-    >>> share_text(Count(3, 4))
-    '3 of 4 (75.0 %)'
-    """
-    return f"{told} ({percent(told.right / told.of)})" if told.of else "0 of 0"
