@@ -10,7 +10,6 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from proctor.core import FrozenModel, content_hash, count_of, write_whole
-from proctor.media import cache_folder
 
 VERSION = 1
 
@@ -152,6 +151,8 @@ def key_of(settings: Mapping[str, Any]) -> str:
 
 def record_file(settings: Mapping[str, Any], cache: str | Path | None = None) -> Path:
     """The file of a model's result, in the folder of the cache on this machine."""
+    from proctor.media import cache_folder
+
     return cache_folder(cache) / "sight" / f"{key_of(settings)[:32]}.json"
 
 
