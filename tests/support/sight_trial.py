@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proctor.models import ModelClient, ModelSpec
-from proctor.sight import Plan, SightResult, examine
+from proctor.sight import SightPlan, SightResult, examine
 from tests.support.faulty_server import FaultyServer
 from tests.support.sighted_server import Sighted
 
@@ -22,7 +22,7 @@ def tried(
     async def examined(url: str) -> SightResult:
         client = ModelClient(ModelSpec(name="m", base_url=url, backoff_s=0.001, retries=retries))
         try:
-            return await examine(client, Plan(routes=tuple(routes), seed=seed, seconds=3600.0))
+            return await examine(client, SightPlan(routes=tuple(routes), seed=seed, seconds=3600.0))
         finally:
             await client.aclose()
 

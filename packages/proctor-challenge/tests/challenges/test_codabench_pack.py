@@ -324,7 +324,7 @@ def test_the_command_checks_a_pack_that_is_there(challenge: Path, monkeypatch: p
     monkeypatch.setattr("proctor_challenge.packs.platforms._CHECKS", {"codabench": _checked_here})
     ran = proctor("challenge", "pack", "codabench", challenge, "--check")
     assert ran.returncode == 0, ran.stderr
-    assert "final: base in this process: 15 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
+    assert "final: base in this process: 16 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
     assert "is there already and is checked as it is" in ran.stderr
     for name in ("--privileged", "a b", "x" * 129):
         refused = proctor("challenge", "pack", "codabench", challenge, "--out", challenge / "new", f"--image={name}")

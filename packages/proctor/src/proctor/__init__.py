@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from proctor import stats
     from proctor.api import (
         Evaluation,
+        StudyResult,
         analyze,
+        arrange_study,
         audit,
         check,
         choose_model,
@@ -84,10 +86,10 @@ __version__ = "0.1.0"
 __all__ = [
     "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image",
     "InfrastructureError", "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError",
-    "Status", "VideoClip", "__version__", "analyze", "audit", "check", "choose_model", "choose_model_async",
-    "compare", "confidence", "corrected", "critical", "explain", "export", "fetch", "formats", "import_answers",
-    "import_answers_async", "judge", "judge_grid", "judge_grid_async", "leaderboard", "load", "metric",
-    "open_store", "perturb", "perturb_async", "plan", "rank", "report", "reproduce", "results", "run",
-    "run_async", "run_study", "run_study_async", "score", "score_async", "score_predictions", "sight",
-    "sight_async", "stats", "status", "system", "validate", "verify",
+    "Status", "StudyResult", "VideoClip", "__version__", "analyze", "arrange_study", "audit", "check",
+    "choose_model", "choose_model_async", "compare", "confidence", "corrected", "critical", "explain", "export",
+    "fetch", "formats", "import_answers", "import_answers_async", "judge", "judge_grid", "judge_grid_async",
+    "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "plan", "rank", "report",
+    "reproduce", "results", "run", "run_async", "run_study", "run_study_async", "score", "score_async",
+    "score_predictions", "sight", "sight_async", "stats", "status", "system", "validate", "verify",
 ]  # fmt: skip

@@ -154,7 +154,7 @@ def test_an_unknown_command_lists_those_there_are(word: str, meant: str | None) 
     said = " ".join(done.stderr.split())
     assert done.returncode == 2
     assert f"No such command '{word}'." in said
-    assert ("Choose one of demo, list, fetch, run, " in said) == (meant is None)
+    assert ("Choose one of demo, list, fetch, sight, run, " in said) == (meant is None)
     assert (f"Did you mean 'proctor {meant}'?" in said) == (meant is not None)
 
 

@@ -182,7 +182,7 @@ def test_repetitions_are_rows_of_their_own(tmp_path: Path) -> None:
         score = Score(item_id=item, repetition=repetition, metric="accuracy", value=value)
         store.write(run, [(Answer(item_id=item, repetition=repetition, parsed="A" if value else "B"), [score])])
     index = load_index(store, "again")
-    assert [column.repetition for column in index.columns] == [0, 1]
+    assert [column.repetition for column in index.columns] == [0, 1, 2]
     assert len(index.select(store, AnswerFilter())) == 3
     (one,) = run_progress(store, index, [run])
     assert (one.expected, one.settled, one.left) == (6, 3, 3), "three answers to each of two items were asked for"

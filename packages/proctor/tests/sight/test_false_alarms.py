@@ -12,10 +12,10 @@ import pytest
 
 from proctor.core import generator
 from proctor.media import MediaSettings
-from proctor.sight import Plan, pictures
+from proctor.sight import SightPlan, pictures
 from proctor.sight.asking import Asker, Reading
 from proctor.sight.examination import Course
-from proctor.sight.probes import READ, Deck, Kind, Probe
+from proctor.sight.probes import READ, Deck, Kind, SightProbe
 from tests.support.simulation import assert_share, repetitions
 
 FRAMES = 64
@@ -37,11 +37,11 @@ class _Undrawn(Deck):
 class _Simulated(Asker):
     """Each question is answered right with the probability `sees(probe)`; else it is a guess, or nothing is seen."""
 
-    def __init__(self, sees: Callable[[Probe], float], draw: np.random.Generator) -> None:
+    def __init__(self, sees: Callable[[SightProbe], float], draw: np.random.Generator) -> None:
         super().__init__(None, None, calls=64, seconds=1e9, concurrency=1)  # type: ignore[arg-type]  # nobody is asked
         self._sees, self._draw = sees, draw
 
-    async def _one(self, probe: Probe) -> Reading:
+    async def _one(self, probe: SightProbe) -> Reading:
         if self.left <= 0:
             return Reading(probe, "not asked", said="no calls are left")
         self.asked += 1
@@ -52,7 +52,7 @@ class _Simulated(Asker):
             return Reading(probe, "nothing seen")
         return self._guess(probe)
 
-    def _guess(self, probe: Probe) -> Reading:
+    def _guess(self, probe: SightProbe) -> Reading:
         if probe.kind in READ or probe.kind in {Kind.SMALLEST, Kind.SMALL_DIGITS, Kind.BLACK}:
             value = int(self._draw.integers(100, 1000))
             return Reading(probe, "right" if value == probe.truth else "wrong", value)
@@ -69,16 +69,18 @@ def _blank() -> Iterator[None]:
         yield
 
 
-def found(sees: Callable[[Probe], float], seed: int) -> tuple[list[str], int]:
+def found(sees: Callable[[SightProbe], float], seed: int) -> tuple[list[str], int]:
     """The codes of what one simulated test finds, and its calls."""
-    plan = Plan(routes=("frames", "video", "tools", "schema"), seed=seed, settings=MediaSettings(max_frames=FRAMES))
+    plan = SightPlan(
+        routes=("frames", "video", "tools", "schema"), seed=seed, settings=MediaSettings(max_frames=FRAMES)
+    )
     asker = _Simulated(sees, generator(seed, "simulated eyes"))
     course = Course(plan, _Undrawn(Path(), seed, plan.settings), asker, lambda _: None)
     asyncio.run(course.run())
     return [finding.code for finding in course.findings], asker.asked
 
 
-EYES: dict[str, tuple[Callable[[Probe], float], float]] = {
+EYES: dict[str, tuple[Callable[[SightProbe], float], float]] = {
     "sharp": (lambda _: 0.98, 0.01),
     "good": (lambda _: 0.8, 0.01),
     "middling": (lambda _: 0.6, 0.01),
@@ -106,7 +108,7 @@ def test_weak_eyes_are_rarely_taken_for_a_broken_server(eyes: str) -> None:
     assert_share(alarms, many, 0.0, most)
 
 
-FAULTS: dict[str, Callable[[Probe], bool]] = {
+FAULTS: dict[str, Callable[[SightProbe], bool]] = {
     "blind": lambda _: True,
     "first": lambda probe: probe.route == "frames" and bool(probe.clip) and probe.at >= 16,
     "last": lambda probe: probe.route == "frames" and bool(probe.clip) and probe.at < 48,

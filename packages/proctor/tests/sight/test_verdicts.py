@@ -10,13 +10,13 @@ from proctor.core import Item, Reference
 from proctor.core.formats import CountFormat, TimestampsFormat
 from proctor.sight import verdicts
 from proctor.sight.asking import Reading, State
-from proctor.sight.evidence import Count
+from proctor.sight.evidence import RightOf
 from proctor.sight.pictures import RUNGS
-from proctor.sight.probes import Kind, Probe
+from proctor.sight.probes import Kind, SightProbe
 
 SIZE = 64
 CLIP = {100 + k: k for k in range(SIZE)}
-ALL = Count(5, 5)
+ALL = RightOf(5, 5)
 
 
 def item(truth: object, words: str = "Which number?") -> Item:
@@ -26,7 +26,7 @@ def item(truth: object, words: str = "Which number?") -> Item:
 
 def reading(kind: Kind, at: int, shown: int | None, *, route: str = "frames", state: State | None = None) -> Reading:
     """A reply to a question for the frame `at` with the number of the frame `shown` (None: it sees nothing)."""
-    probe = Probe(item(100 + at), kind, route, at=at, clip=CLIP)
+    probe = SightProbe(item(100 + at), kind, route, at=at, clip=CLIP)
     told: State = "nothing seen" if shown is None else "right" if shown == at else "wrong"
     return Reading(probe, state or told, None if shown is None else 100 + shown)
 
@@ -41,7 +41,7 @@ def stills(values: Sequence[int | None], truths: Sequence[int]) -> list[Reading]
     made = []
     for value, truth in zip(values, truths, strict=True):
         state: State = "nothing seen" if value is None else "right" if value == truth else "wrong"
-        made.append(Reading(Probe(item(truth), Kind.NUMBER), state, value))
+        made.append(Reading(SightProbe(item(truth), Kind.NUMBER), state, value))
     return made
 
 
@@ -114,7 +114,7 @@ def test_two_slips_of_eight_are_no_order() -> None:
 
 
 def timed(right: int, wrong: int) -> list[Reading]:
-    probe = Probe(item([62.0]), Kind.TIME)
+    probe = SightProbe(item([62.0]), Kind.TIME)
     return [Reading(probe, "right", [62.0])] * right + [Reading(probe, "wrong", [2.0])] * wrong
 
 
@@ -161,14 +161,14 @@ def test_a_constant_answer_that_is_right_once_is_blind_and_no_cache() -> None:
 def small(height: int, large: int, little: int) -> list[Reading]:
     made = []
     for right, is_large in ((large, True), (little, False)):
-        probe = Probe(item(300), Kind.SMALL_DIGITS, height=height, large=is_large)
+        probe = SightProbe(item(300), Kind.SMALL_DIGITS, height=height, large=is_large)
         made += [Reading(probe, "right", 300)] * right + [Reading(probe, "nothing seen")] * (5 - right)
     return made
 
 
 def ladder(rung: int) -> Reading:
     rungs = tuple(range(300, 300 + len(RUNGS)))
-    return Reading(Probe(item(rungs[-1]), Kind.SMALLEST, rungs=rungs), "right", rungs[rung])
+    return Reading(SightProbe(item(rungs[-1]), Kind.SMALLEST, rungs=rungs), "right", rungs[rung])
 
 
 def test_a_shrunk_picture_hides_digits_that_a_small_one_shows() -> None:
@@ -183,11 +183,11 @@ def test_a_shrunk_picture_hides_digits_that_a_small_one_shows() -> None:
 
 
 def test_a_route_that_loses_pictures() -> None:
-    found = verdicts.lost("tools", Count(0, 8), ALL)
+    found = verdicts.lost("tools", RightOf(0, 8), ALL)
     assert found is not None
     assert found.text == "Pictures are stripped when tools are given."
-    assert verdicts.lost("tools", Count(1, 8), ALL) is None
-    assert verdicts.lost("tools", Count(0, 4), ALL) is None  # too few
+    assert verdicts.lost("tools", RightOf(1, 8), ALL) is None
+    assert verdicts.lost("tools", RightOf(0, 4), ALL) is None  # too few
 
 
 def test_single_pictures_arrive_and_many_do_not() -> None:

@@ -22,9 +22,9 @@ from proctor.models import ModelClient, ModelSpec
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.evidence_flow import (
     Constraint,
-    Evidence,
     FrameEvidence,
     FrameReply,
+    GatheredEvidence,
     PairEvidence,
     PairReply,
     constraints,
@@ -366,7 +366,7 @@ def note(step: str | None, *, certain: bool = True, true: tuple[str, ...] = (), 
 
 
 def rules(frames: dict[str, FrameEvidence], pairs: tuple[PairEvidence, ...] = ()) -> list[tuple[str, str, str]]:
-    found = constraints(Evidence(workflow=CPR, frames=frames, pairs=pairs))
+    found = constraints(GatheredEvidence(workflow=CPR, frames=frames, pairs=pairs))
     return [(one.earlier, one.later, one.kind) for one in found]
 
 
@@ -470,7 +470,7 @@ def simulated(wrong: float, trials: int = 250) -> tuple[float, float]:
             PairEvidence(a, b, "", b if draw.random() < wrong else a, bool(draw.random() < 0.6))
             for a, b in combinations(truth, 2)
         ]
-        found = correct(own, constraints(Evidence(workflow=CPR, frames=frames, pairs=tuple(pairs))))
+        found = correct(own, constraints(GatheredEvidence(workflow=CPR, frames=frames, pairs=tuple(pairs))))
         own_right += own == truth
         corrected_right += list(found.order) == truth
     return own_right / trials, corrected_right / trials

@@ -27,7 +27,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
     >>> wants_json(["results", "--format", "json"]), wants_json(["results", "--format=json"]), wants_json(["json"])
     (True, True, False)
     """
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    pairs = zip(arguments, [*arguments[1:], ""], strict=False)
     return any(word == "--format=json" or (word == "--format" and value == "json") for word, value in pairs)
 
 

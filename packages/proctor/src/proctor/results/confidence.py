@@ -17,7 +17,7 @@ from proctor.results.results import Options
 from proctor.results.run_scores import RunScores, load_accuracy
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs
 from proctor.stats import (
-    Calibration,
+    CalibrationGap,
     CoveragePoint,
     Estimate,
     Floats,
@@ -75,7 +75,7 @@ class ConfidenceResult:
     missing: tuple[tuple[str, int], ...]
     accuracy: Estimate
     curve: RiskCoverage | None
-    calibration: Calibration | None
+    calibration: CalibrationGap | None
     sure: SureErrors | None
     made_up: Estimate | None
 
@@ -145,7 +145,7 @@ def _of_curve(curve: RiskCoverage | None) -> dict[str, float | None]:
     return found
 
 
-def _of_calibration(own: Calibration | None) -> dict[str, float | None]:
+def _of_calibration(own: CalibrationGap | None) -> dict[str, float | None]:
     names = {"calibration_error": "error", "bias": "bias", "brier": "brier"}
     found: dict[str, float | None] = {"calibration_error_debiased": None if own is None else own.debiased}
     for shown, name in names.items():

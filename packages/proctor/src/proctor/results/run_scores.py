@@ -31,7 +31,7 @@ from proctor.results.arrays import (
     load_repetitions,
 )
 from proctor.results.facets import FacetSlices
-from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
+from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range, repeats_of
 
 if TYPE_CHECKING:
     from proctor.stats import Difference, Estimate, Rank, Resampling
@@ -214,12 +214,14 @@ def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcome
     )
 
 
-def over_repetitions(parts: Sequence[RunScores]) -> RunScores:
+def over_repetitions(parts: Sequence[RunScores], asked: int) -> RunScores:
     """The scores of a run over its repetitions (`parts`, the first one first): of each item the mean. What was asked
     once stays as it is."""
-    first, every = parts[0], tuple(parts)
+    first = parts[0]
     if len(parts) == 1:
         return first
+    more = [replace(one, not_asked=np.zeros_like(one.not_asked)) for one in parts[asked:]]
+    every = (*parts[:asked], *more)
 
     def anywhere(name: str) -> Mask:
         found: Mask = np.logical_or.reduce([getattr(one, name) for one in every])
@@ -296,7 +298,7 @@ def load_run_scores(
             run_scores(metric, one, scorable, each.outcomes, open_ones.get(scorer, nothing))
             for one, each, open_ones in zip(each_series, repetitions, unresolved, strict=True)
         ]
-        found.append(over_repetitions(parts))
+        found.append(over_repetitions(parts, repeats_of(run.settings)))
     for metric in card.metrics if unscored else ():
         for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
             spoken_for = np.logical_or.reduce([nothing, *(part.scorable for part in found)])
@@ -380,5 +382,5 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
             )
             for each in repetitions[run.id]
         ]
-        found[run.id] = over_repetitions(parts)
+        found[run.id] = over_repetitions(parts, repeats_of(run.settings))
     return found

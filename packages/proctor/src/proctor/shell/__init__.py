@@ -140,8 +140,8 @@ else:
 __all__ = [
     "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems",
     "AnalyzeOptions", "Arranged", "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions",
-    "ChosenModel", "CompareOptions", "Concurrency", "Draws", "ExplainOptions", "ExplainedSides",
-    "ExportOptions", "GapRuns", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
+    "ChosenModel", "CompareOptions", "Concurrency", "Draws", "ExplainOptions",
+    "ExportOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
     "LeaderboardOptions", "LoraOptions", "MaxSide", "MediaFolder", "ModelAccess", "ModelOptions", "OnChange",
     "Overlay", "PerturbOptions", "PerturbationTable", "PooledTable", "PreparedChoice", "PreparedRun",
     "PreparedScorer", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions", "ReproduceOptions",

@@ -19,7 +19,7 @@ from proctor.shell.systems import ModelAccess, checked
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.models import ModelClient, ModelSpec
-    from proctor.sight import Plan, SightResult
+    from proctor.sight import SightPlan, SightResult
 
     _Model = str | ModelSpec
 else:
@@ -135,7 +135,7 @@ class PreparedSight:
 
     client: "ModelClient"
     access: ModelAccess
-    plan: "Plan"
+    plan: "SightPlan"
     options: SightOptions
 
     async def ask(self) -> SightTable:
@@ -156,7 +156,7 @@ def arrange_sight(model: _Model, **options: Unpack[SightOptions]) -> PreparedSig
     `ConfigurationError` for a model that can't be asked."""
     from proctor.media import MediaSettings
     from proctor.models import BatchFolder
-    from proctor.sight import ROUTES, Plan
+    from proctor.sight import ROUTES, SightPlan
 
     given = filled("sight", SightOptions, options)
     wanted = listed(given["routes"])
@@ -174,7 +174,7 @@ def arrange_sight(model: _Model, **options: Unpack[SightOptions]) -> PreparedSig
     seed = given["redraw"]
     if seed is None:
         seed = 0 if given["batch"] is not None else randbelow(2**31)
-    plan = Plan(
+    plan = SightPlan(
         routes,
         tuple(wanted) or ("frames",),
         settings,

@@ -6,11 +6,12 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.sight.asking import ROUTES
-    from proctor.sight.examination import Plan, examine
+    from proctor.sight.examination import SightPlan, examine
     from proctor.sight.record import SIGHT, SightResult, keep, kept_result, record_file, sight_note
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ROUTES", "SIGHT", "Plan", "SightResult", "examine", "keep", "kept_result", "record_file", "sight_note",
+    "ROUTES", "SIGHT", "SightPlan", "SightResult", "examine", "keep", "kept_result", "record_file",
+    "sight_note",
 ]  # fmt: skip

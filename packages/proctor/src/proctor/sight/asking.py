@@ -24,8 +24,8 @@ from proctor.core import (
 from proctor.core.formats import sees_nothing
 from proctor.media import MediaLibrary, view
 from proctor.models import Agent, AgentLimits, AgentTool, ModelClient, ToolResult
-from proctor.sight.evidence import Count
-from proctor.sight.probes import READ, Kind, Probe
+from proctor.sight.evidence import RightOf
+from proctor.sight.probes import READ, Kind, SightProbe
 from proctor.systems import ModelSystem, Sampling, frames_as_sent, prompt_for_benchmark
 
 ROUTES = ("frames", "video", "tools", "schema", "sound")
@@ -45,7 +45,7 @@ class Reading:
     `refused`, `rejected` by the server, `failed` infrastructure, `pending` batches and `not asked` are no evidence.
     """
 
-    probe: Probe
+    probe: SightProbe
     state: State
     value: JsonValue = None
     said: str = ""
@@ -66,10 +66,10 @@ class Reading:
         return self.probe.clip.get(self.value) if isinstance(self.value, int) else None
 
 
-def count(readings: Sequence[Reading], *kinds: Kind) -> Count:
+def count(readings: Sequence[Reading], *kinds: Kind) -> RightOf:
     """How many of these kinds (none named: of all) are right, of those that count."""
     some = [one for one in readings if one.counts and (not kinds or one.probe.kind in kinds)]
-    return Count(sum(one.right for one in some), len(some))
+    return RightOf(sum(one.right for one in some), len(some))
 
 
 class NumberReply(BaseModel):
@@ -115,7 +115,7 @@ class Asker:
         """How many calls are left; none once the time is over."""
         return self._calls - self.asked if time.monotonic() < self._ends else 0
 
-    async def ask(self, probes: Sequence[Probe]) -> list[Reading]:
+    async def ask(self, probes: Sequence[SightProbe]) -> list[Reading]:
         """The readings of probes, in their order. Raises `ConfigurationError` if the model can't be asked at all."""
         tasks = [asyncio.ensure_future(self._one(probe)) for probe in probes]
         try:
@@ -130,7 +130,7 @@ class Asker:
         """The readings of these kinds by a route."""
         return [one for one in self.readings if one.probe.route == route and (not kinds or one.probe.kind in kinds)]
 
-    async def _one(self, probe: Probe) -> Reading:
+    async def _one(self, probe: SightProbe) -> Reading:
         async with self._slots:
             if why := self._closed.get(_way(probe)):
                 return Reading(probe, "not asked", said=why)
@@ -150,7 +150,7 @@ class Asker:
             self._open.add(_way(probe))
             return _read(probe, text)
 
-    def _failed(self, probe: Probe, error: ProctorError) -> Reading:
+    def _failed(self, probe: SightProbe, error: ProctorError) -> Reading:
         """The reading of a probe without a reply. Raises `ConfigurationError` where no probe would get one."""
         said = str(error)
         if isinstance(error, PendingError):
@@ -165,7 +165,7 @@ class Asker:
             return Reading(probe, "rejected", said=said)
         return Reading(probe, "unreadable" if isinstance(error, SystemFaultError) else "failed", said=said)
 
-    async def _reply(self, probe: Probe) -> tuple[str, Usage]:
+    async def _reply(self, probe: SightProbe) -> tuple[str, Usage]:
         shown = view(probe.item, probe.condition, self._library)
         item = probe.item.as_asked()
         if probe.route not in {"tools", "schema"}:
@@ -190,12 +190,12 @@ class Asker:
         return self._systems[route]
 
 
-def _way(probe: Probe) -> str:
+def _way(probe: SightProbe) -> str:
     """What a server takes or rejects as one: a route, and by frames whether there are one or many."""
     return f"{probe.route}, many" if probe.route == "frames" and probe.clip else probe.route
 
 
-def _read(probe: Probe, text: str) -> Reading:
+def _read(probe: SightProbe, text: str) -> Reading:
     """What the answer format reads of a reply."""
     said, form = " ".join(text[:_KEPT].split()), probe.item.answer
     try:

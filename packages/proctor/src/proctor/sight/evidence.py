@@ -13,21 +13,21 @@ ALPHA = 0.01
 that of the simulations (`test_false_alarms.py`)."""
 
 
-class Count(NamedTuple):
+class RightOf(NamedTuple):
     """How many replies were right, of how many that say something: right, wrong, or that nothing can be seen."""
 
     right: int
     of: int
 
-    def __add__(self, other: object) -> Count:
+    def __add__(self, other: object) -> RightOf:
         """The sum of two counts: they add up, unlike other tuples.
 
-        >>> Count(1, 2) + Count(3, 4)
-        Count(right=4, of=6)
+        >>> RightOf(1, 2) + RightOf(3, 4)
+        RightOf(right=4, of=6)
         """
-        if not isinstance(other, Count):
+        if not isinstance(other, RightOf):
             return NotImplemented
-        return Count(self.right + other.right, self.of + other.of)
+        return RightOf(self.right + other.right, self.of + other.of)
 
     def __str__(self) -> str:
         return f"{self.right} of {self.of}"
@@ -43,11 +43,11 @@ def constant_share(references: Sequence[JsonValue], options: int = 0) -> float:
     return max(most / len(references) if references else 1.0, 1 / options if options else 0.0)
 
 
-def p_seen(kinds: Sequence[tuple[Count, float]]) -> float:
+def p_seen(kinds: Sequence[tuple[RightOf, float]]) -> float:
     """The probability that a system that sees nothing gets at least as many right, over all kinds of question: each has its
     count and the share of its best constant answer. Exact: the sum of independent binomials. 1 without a reply.
 
-    >>> round(p_seen([(Count(2, 2), 0.5), (Count(3, 4), 0.25)]), 4)
+    >>> round(p_seen([(RightOf(2, 2), 0.5), (RightOf(3, 4), 0.25)]), 4)
     0.0146
     >>> p_seen([])
     1.0
@@ -61,10 +61,10 @@ def p_seen(kinds: Sequence[tuple[Count, float]]) -> float:
     return float(min(1.0, mass[sum(count.right for count, _ in kinds) :].sum()))
 
 
-def p_fewer(suspect: Count, usual: Count) -> float:
+def p_fewer(suspect: RightOf, usual: RightOf) -> float:
     """The one-sided p of Fisher's exact test that `suspect` is right less often than `usual`; 1 without replies in either.
 
-    >>> round(p_fewer(Count(0, 4), Count(5, 5)), 4), p_fewer(Count(0, 0), Count(5, 5))
+    >>> round(p_fewer(RightOf(0, 4), RightOf(5, 5)), 4), p_fewer(RightOf(0, 0), RightOf(5, 5))
     (0.0079, 1.0)
     """
     from scipy.stats import hypergeom
@@ -75,11 +75,11 @@ def p_fewer(suspect: Count, usual: Count) -> float:
     return float(min(1.0, hypergeom.cdf(suspect.right, total, right, suspect.of)))
 
 
-def is_gone(suspect: Count, usual: Count, *, least: int = 8, luck: int = 0) -> bool:
+def is_gone(suspect: RightOf, usual: RightOf, *, least: int = 8, luck: int = 0) -> bool:
     """Whether what is seen usually is not seen here: at most `luck` right of at least `least` replies, and significantly less
     often. Weak eyes that read two numbers in five read none of 8 once in 60 times.
 
-    >>> is_gone(Count(0, 8), Count(5, 5)), is_gone(Count(1, 8), Count(5, 5)), is_gone(Count(0, 8), Count(2, 5))
+    >>> is_gone(RightOf(0, 8), RightOf(5, 5)), is_gone(RightOf(1, 8), RightOf(5, 5)), is_gone(RightOf(0, 8), RightOf(2, 5))
     (True, False, False)
     """
     return suspect.of >= least and suspect.right <= luck and p_fewer(suspect, usual) < ALPHA

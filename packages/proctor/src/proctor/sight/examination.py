@@ -14,9 +14,9 @@ from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
 from proctor.sight import verdicts
 from proctor.sight.asking import ROUTES, Asker, Reading, count
-from proctor.sight.evidence import ALPHA, Count
-from proctor.sight.probes import CHOSEN, READ, Clip, Deck, Kind, Probe
-from proctor.sight.record import Finding, RouteResult, RouteState, SightResult
+from proctor.sight.evidence import ALPHA, RightOf
+from proctor.sight.probes import CHOSEN, READ, Deck, DrawnClip, Kind, SightProbe
+from proctor.sight.record import RouteResult, RouteState, SightFinding, SightResult
 
 MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
@@ -26,7 +26,7 @@ _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor la
 
 
 @dataclass(frozen=True)
-class Plan:
+class SightPlan:
     """What is tested, and how: `routes`, of which those `required` decide the exit code; the media settings of a run; limits."""
 
     routes: tuple[str, ...] = ROUTES
@@ -38,7 +38,9 @@ class Plan:
     concurrency: int = CONCURRENCY
 
 
-async def examine(client: ModelClient, plan: Plan, on_change: Callable[[int], None] = lambda _: None) -> SightResult:
+async def examine(
+    client: ModelClient, plan: SightPlan, on_change: Callable[[int], None] = lambda _: None
+) -> SightResult:
     """Asks a model a sight test's questions and returns what they show. `on_change` is called with the number of calls.
 
     Pictures are drawn by the plan's seed into a folder that is removed at the end. Raises `ConfigurationError` if the model
@@ -74,13 +76,13 @@ class Course:
     """One test under way: `run` asks, and `findings` are what it finds. Apart from `examine`, so that it can be run with other
     askers."""
 
-    def __init__(self, plan: Plan, deck: Deck, asker: Asker, on_change: Callable[[int], None]) -> None:
+    def __init__(self, plan: SightPlan, deck: Deck, asker: Asker, on_change: Callable[[int], None]) -> None:
         self.plan, self.deck, self.asker = plan, deck, asker
-        self.findings: list[Finding] = []
+        self.findings: list[SightFinding] = []
         self.unsure: dict[str, str] = {}
         self.at = datetime.now(UTC).isoformat(timespec="seconds")
         self._on_change = on_change
-        self._clips: dict[str, tuple[Clip, Clip]] = {}
+        self._clips: dict[str, tuple[DrawnClip, DrawnClip]] = {}
 
     async def run(self) -> None:
         """Asks, and finds. A cache and blindness end the test: nothing else can be told then."""
@@ -101,7 +103,7 @@ class Course:
         await self._acuity()
 
     @property
-    def stills(self) -> Count:
+    def stills(self) -> RightOf:
         """How many numbers in still pictures were read."""
         return count(self.asker.of(Kind.NUMBER))
 
@@ -149,10 +151,10 @@ class Course:
         rejected = any(one.state == "rejected" for one in readings)
         return "not offered" if rejected and not count(readings).of else "could not check"
 
-    def _first_questions(self) -> list[Probe]:
+    def _first_questions(self) -> list[SightProbe]:
         """The questions that everybody is asked, most important first."""
         deck, routes = self.deck, self.plan.routes
-        asked: list[Probe] = []
+        asked: list[SightProbe] = []
         if "frames" in routes:
             one, other = self._clips["frames"] = deck.clip(), deck.clip()
             size = len(one.values)
@@ -226,15 +228,15 @@ class Course:
             await self._times("video")
 
     @property
-    def _usual(self) -> Count:
+    def _usual(self) -> RightOf:
         """What the model reads by frames: alone, and as first and last of many, if nothing is wrong with these."""
         wrong = any(finding.route == "frames" for finding in self.findings)
         return self.stills if wrong else self.stills + count(self.asker.of(Kind.END))
 
-    def _told(self, route: str) -> Count:
+    def _told(self, route: str) -> RightOf:
         return count(self.asker.of(*READ, Kind.TONES, route=route))
 
-    def _more(self, route: str) -> list[Probe]:
+    def _more(self, route: str) -> list[SightProbe]:
         if route == "sound":
             return self.deck.tones(4)
         if route == "video":
@@ -250,12 +252,12 @@ class Course:
         await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
         self._found(verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0]))
 
-    def _found(self, finding: Finding | None) -> bool:
+    def _found(self, finding: SightFinding | None) -> bool:
         if finding is not None:
             self.findings.append(finding)
         return finding is not None
 
-    async def _ask(self, probes: Sequence[Probe]) -> list[Reading]:
+    async def _ask(self, probes: Sequence[SightProbe]) -> list[Reading]:
         made = await self.asker.ask(probes)
         self._on_change(self.asker.asked)
         return made
@@ -286,7 +288,7 @@ def _spread(size: int, count: int, shift: int = 0) -> list[int]:
     return [at if at < size else at - 4 for at in moved]
 
 
-def _again(clip: Clip, suspicion: verdicts.Suspicion, within: int, known: Container[int]) -> list[Probe]:
+def _again(clip: DrawnClip, suspicion: verdicts.Suspicion, within: int, known: Container[int]) -> list[SightProbe]:
     """Questions outside and inside a part of a clip, for other frames than those known."""
     left = [at for at in range(len(clip.values)) if at not in known]
     without = _some([at for at in left if suspicion.outside(at)], 4)

@@ -57,7 +57,7 @@ _EARLIER = 1e-5  # a tick of a video: rounded times must not come after the mome
 
 
 @dataclass(frozen=True)
-class Probe:
+class SightProbe:
     """One question. `kind` and `route` say what it tests, `at` is the position of the frame that it asks for, `clip` the
     positions of the numbers in its clip, `height` that of small digits, `large` whether they are on a large picture, and
     `rungs` the numbers of a ladder, largest first."""
@@ -99,17 +99,17 @@ class Deck:
         side = self._settings.max_side or 1024
         return side, side * 3 // 4
 
-    def numbers(self, count: int, route: str = "frames") -> list[Probe]:
+    def numbers(self, count: int, route: str = "frames") -> list[SightProbe]:
         """Still pictures with a number; all are asked by the same words."""
         return [self._number(route) for _ in range(count)]
 
-    def black(self) -> Probe:
+    def black(self) -> SightProbe:
         """The same question about a picture that the condition `black` hides."""
         probe = self._number("frames")
         item = probe.item.model_copy(update={"reference": None})
-        return Probe(item, Kind.BLACK, condition="black")
+        return SightProbe(item, Kind.BLACK, condition="black")
 
-    def colours(self, count: int) -> list[Probe]:
+    def colours(self, count: int) -> list[SightProbe]:
         """A disc: which colour?"""
         made = []
         for colour in self._some(list(pictures.COLOURS), count):
@@ -117,7 +117,7 @@ class Deck:
             made.append(self._choice(Kind.COLOUR, "Which colour is the disc?", picture, colour, pictures.COLOURS))
         return made
 
-    def positions(self, count: int) -> list[Probe]:
+    def positions(self, count: int) -> list[SightProbe]:
         """A disc: where?"""
         made = []
         for corner in self._some(list(pictures.CORNERS), count):
@@ -125,7 +125,7 @@ class Deck:
             made.append(self._choice(Kind.POSITION, "Where is the disc?", picture, corner, pictures.CORNERS))
         return made
 
-    def sizes(self, count: int) -> list[Probe]:
+    def sizes(self, count: int) -> list[SightProbe]:
         """Four discs: which is the largest?"""
         made = []
         for largest in self._some(list(pictures.COLOURS), count):
@@ -136,7 +136,7 @@ class Deck:
             made.append(self._choice(Kind.SIZE, words, picture, largest, pictures.COLOURS))
         return made
 
-    def motions(self, count: int) -> list[Probe]:
+    def motions(self, count: int) -> list[SightProbe]:
         """A disc in a clip of eight frames: which way does it move?"""
         made = []
         for way in self._some(list(pictures.WAYS), count):
@@ -147,17 +147,17 @@ class Deck:
             made.append(self._chosen(Kind.MOTION, "Which way does the disc move?", clip, way, pictures.WAYS))
         return made
 
-    def small(self, height: int, count: int, *, large: bool) -> list[Probe]:
+    def small(self, height: int, count: int, *, large: bool) -> list[SightProbe]:
         """A number in small digits, on a large picture or on a small one."""
         made = []
         for _ in range(count):
             value = self._next(1)[0]
             picture = pictures.number(value, self.large if large else pictures.SMALL, height)
             probe = self._still(Kind.SMALL_DIGITS, _WHICH, picture, value)
-            made.append(Probe(probe.item, Kind.SMALL_DIGITS, height=height, large=large))
+            made.append(SightProbe(probe.item, Kind.SMALL_DIGITS, height=height, large=large))
         return made
 
-    def ladders(self, count: int) -> list[Probe]:
+    def ladders(self, count: int) -> list[SightProbe]:
         """A ladder of numbers: which is the smallest that can be read?"""
         made = []
         for _ in range(count):
@@ -167,30 +167,30 @@ class Deck:
                 "still read?"
             )
             probe = self._still(Kind.SMALLEST, words, pictures.ladder(rungs, self.large), rungs[-1])
-            made.append(Probe(probe.item, Kind.SMALLEST, rungs=tuple(rungs)))
+            made.append(SightProbe(probe.item, Kind.SMALLEST, rungs=tuple(rungs)))
         return made
 
-    def tones(self, count: int) -> list[Probe]:
+    def tones(self, count: int) -> list[SightProbe]:
         """How many tones?"""
         made = []
         for tones in self._some([2, 3, 4, 5], count):
             source = self._write(pictures.tones(tones), ".wav")
             item = self._item("How many tones are played?", CountFormat(), (AudioClip(source=source),), tones)
-            made.append(Probe(item, Kind.TONES, "sound"))
+            made.append(SightProbe(item, Kind.TONES, "sound"))
         return made
 
-    def clip(self) -> Clip:
+    def clip(self) -> DrawnClip:
         """A clip with a number on each frame; before it the recording shows others, so that it does not begin at 0."""
         rate, count = self._settings.fps, self.frames_of_a_clip
         start = float(self._draw.integers(*_WAIT))
         values = self._next(count)
         return self._clip(values, 1 / rate, start, "frames")
 
-    def file(self) -> Clip:
+    def file(self) -> DrawnClip:
         """A clip to be sent as a video file: fewer numbers, each for some seconds, from 0 on."""
         return self._clip(self._next(NUMBERS_OF_A_FILE), SECONDS_A_NUMBER, 0.0, "video")
 
-    def _clip(self, values: list[int], each: float, start: float, route: str) -> Clip:
+    def _clip(self, values: list[int], each: float, start: float, route: str) -> DrawnClip:
         # A server that samples a file by its rate has to find several pictures of each number.
         repeats = 1 if route == "frames" else math.ceil(each / 0.5)
         step = each / repeats
@@ -202,23 +202,23 @@ class Deck:
         before = [(0.0, pictures.number(self._next(1)[0], pictures.FRAME))] if start else []
         end = start + len(values) * each
         source = self._video([*before, *shown], end)
-        return Clip(self, VideoClip(source=source, start=start, end=end), tuple(values), each, route)
+        return DrawnClip(self, VideoClip(source=source, start=start, end=end), tuple(values), each, route)
 
-    def _number(self, route: str) -> Probe:
+    def _number(self, route: str) -> SightProbe:
         value = self._next(1)[0]
         return self._still(Kind.NUMBER, _WHICH, pictures.number(value), value, route)
 
-    def _still(self, kind: Kind, question: str, picture: Picture, value: int, route: str = "frames") -> Probe:
+    def _still(self, kind: Kind, question: str, picture: Picture, value: int, route: str = "frames") -> SightProbe:
         item = self._item(question, CountFormat(), (Image(source=self._picture(picture)),), value)
-        return Probe(item, kind, route)
+        return SightProbe(item, kind, route)
 
-    def _choice(self, kind: Kind, question: str, picture: Picture, right: str, known: object) -> Probe:
+    def _choice(self, kind: Kind, question: str, picture: Picture, right: str, known: object) -> SightProbe:
         return self._chosen(kind, question, Image(source=self._picture(picture)), right, known)
 
-    def _chosen(self, kind: Kind, question: str, medium: Image | VideoClip, right: str, known: object) -> Probe:
+    def _chosen(self, kind: Kind, question: str, medium: Image | VideoClip, right: str, known: object) -> SightProbe:
         options = self._some(list(known), 4)  # type: ignore[call-overload]  # the names of a mapping
         letter = option_letters(len(options))[options.index(right)]
-        return Probe(self._item(question, ChoiceFormat(), (medium,), letter, tuple(options)), kind)
+        return SightProbe(self._item(question, ChoiceFormat(), (medium,), letter, tuple(options)), kind)
 
     def _item(
         self,
@@ -276,7 +276,7 @@ class Deck:
 
 
 @dataclass(frozen=True)
-class Clip:
+class DrawnClip:
     """A clip whose frames show `values`, each for `each` seconds, and the questions about it, by `route`."""
 
     deck: Deck
@@ -289,11 +289,11 @@ class Clip:
     def _times(self) -> list[float]:
         return [k * self.each for k in range(len(self.values))]
 
-    def has(self, probe: Probe) -> bool:
+    def has(self, probe: SightProbe) -> bool:
         """Whether a question is about this clip."""
         return self.values[0] in probe.clip
 
-    def ends(self) -> list[Probe]:
+    def ends(self) -> list[SightProbe]:
         """Which number is on the first frame, and which on the last?"""
         what = "frame" if self.route == "frames" else "number"
         words = {"frame": "Which number is on the {} frame?", "number": "Which number is shown {} in the video?"}[what]
@@ -302,7 +302,7 @@ class Clip:
             self._asked(Kind.END, words.format("last"), len(self.values) - 1),
         ]
 
-    def frames(self, positions: Sequence[int]) -> list[Probe]:
+    def frames(self, positions: Sequence[int]) -> list[SightProbe]:
         """Which number is on the frame with this time?"""
         made = []
         for position in positions:
@@ -313,7 +313,7 @@ class Clip:
             made.append(self._asked(Kind.FRAME, words, position))
         return made
 
-    def times(self, positions: Sequence[int]) -> list[Probe]:
+    def times(self, positions: Sequence[int]) -> list[SightProbe]:
         """At what time is this number shown? A second off is right, and so is any time while it is shown."""
         made = []
         for position in positions:
@@ -328,10 +328,10 @@ class Clip:
 
     def _asked(
         self, kind: Kind, words: str, position: int, form: AnswerFormat | None = None, right: object = None
-    ) -> Probe:
+    ) -> SightProbe:
         value = self.values[position] if right is None else right
         item = self.deck._item(words, form or CountFormat(), (self.medium,), value)  # noqa: SLF001  # its own maker
-        return Probe(item, kind, self.route, at=position, clip={one: k for k, one in enumerate(self.values)})
+        return SightProbe(item, kind, self.route, at=position, clip={one: k for k, one in enumerate(self.values)})
 
 
 _OR_NONE = " If none can be seen, answer 0."

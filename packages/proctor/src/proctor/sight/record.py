@@ -21,7 +21,7 @@ SIGHT = "sight"
 """The key of a run's settings for what the sight test of its model found; it says nothing of what the run is."""
 
 
-class Finding(FrozenModel):
+class SightFinding(FrozenModel):
     """What is wrong: its `code` for programs, a sentence, and the counts behind it."""
 
     code: Literal[
@@ -88,7 +88,7 @@ class SightResult(FrozenModel):
     seconds: float
     routes: dict[str, RouteResult]
     required: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SightFinding, ...] = ()
     kinds: tuple[KindResult, ...] = ()
     digits_px: int | None = None
     side_px: int = 0

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from proctor.sight import pictures
 from proctor.sight.asking import Reading, count
-from proctor.sight.evidence import ALPHA, Count, constant_share, is_gone, p_fewer, p_misplaced, p_seen
+from proctor.sight.evidence import ALPHA, RightOf, constant_share, is_gone, p_fewer, p_misplaced, p_seen
 from proctor.sight.probes import CHOSEN, READ, Kind
-from proctor.sight.record import Finding, KindResult
+from proctor.sight.record import KindResult, SightFinding
 
 NUMBERS = 900
 """Numbers of three digits: a constant answer is right once in 900 questions, whatever it is."""
@@ -73,7 +73,7 @@ def kind_results(readings: Sequence[Reading]) -> tuple[KindResult, ...]:
     return tuple(made)
 
 
-def cached(readings: Sequence[Reading]) -> Finding | None:
+def cached(readings: Sequence[Reading]) -> SightFinding | None:
     """Replies with the number of another request that was made in the same words: that of the first one twice, or those of
     two different ones. A constant answer may be the number of one later picture by chance."""
     found = [one for words in _wordings(readings) for one in _of_another(words)]
@@ -83,7 +83,7 @@ def cached(readings: Sequence[Reading]) -> Finding | None:
     evidence = f"{len(found)} replies with the number of another picture, such as {first.value}"
     evidence += "" if first.probe.truth is None else f" for {first.probe.truth}"
     text = "Replies come from a cache: they belong to other requests with the same words."
-    return Finding(code="cached", route="frames", text=text, evidence=evidence)
+    return SightFinding(code="cached", route="frames", text=text, evidence=evidence)
 
 
 def _wordings(readings: Sequence[Reading]) -> list[list[Reading]]:
@@ -117,7 +117,7 @@ def is_blind(readings: Sequence[Reading]) -> bool:
     return read.of >= _FEW and not read.right and seen_p(readings, sorted(CHOSEN)) >= ALPHA
 
 
-def blind(readings: Sequence[Reading]) -> Finding | None:
+def blind(readings: Sequence[Reading]) -> SightFinding | None:
     """Nothing arrives."""
     if not is_blind(readings):
         return None
@@ -131,7 +131,7 @@ def blind(readings: Sequence[Reading]) -> Finding | None:
     evidence = f"{read} numbers right, {chosen} colours, places, sizes and motions; a constant answer does as well"
     if many > 1:
         evidence += f"; {many} × the same reply ({most})"
-    return Finding(
+    return SightFinding(
         code="blind",
         route="frames",
         text="No picture arrives, or none is used: the model answers without them.",
@@ -139,14 +139,14 @@ def blind(readings: Sequence[Reading]) -> Finding | None:
     )
 
 
-def single(stills: Sequence[Reading], many: Sequence[Reading]) -> Finding | None:
+def single(stills: Sequence[Reading], many: Sequence[Reading]) -> SightFinding | None:
     """Single pictures arrive, and of several none."""
     read, alone = count(many, Kind.END, Kind.FRAME), count(stills, Kind.NUMBER)
     arrived = [one for one in many if one.probe.kind in READ and one.position is not None]
     if arrived or not is_gone(read, alone):
         return None
     evidence = f"alone {alone} numbers right, among many {read}"
-    return Finding(
+    return SightFinding(
         code="single", route="frames", text="Single pictures arrive, several in one request do not.", evidence=evidence
     )
 
@@ -217,8 +217,8 @@ def _is_other(every: int, rest: int, at: int) -> bool:
 
 
 def part(
-    suspicion: Suspicion, fresh: Sequence[Reading], readings: Sequence[Reading], stills: Count, size: int
-) -> Finding | None:
+    suspicion: Suspicion, fresh: Sequence[Reading], readings: Sequence[Reading], stills: RightOf, size: int
+) -> SightFinding | None:
     """The finding, if in `fresh` readings nothing is read outside the part, significantly less than inside and alone."""
     outside = count([one for one in fresh if suspicion.outside(one.probe.at)])
     within = count([one for one in fresh if suspicion.inside(one.probe.at)])
@@ -228,7 +228,7 @@ def part(
         f"there {within} right, alone {stills}, elsewhere {outside} (p = {p_fewer(outside, within + stills):.2g})"
     )
     route = fresh[0].probe.route
-    return Finding(code=suspicion.code, route=route, text=_part_text(suspicion, size, route), evidence=evidence)
+    return SightFinding(code=suspicion.code, route=route, text=_part_text(suspicion, size, route), evidence=evidence)
 
 
 def _part_text(suspicion: Suspicion, size: int, route: str) -> str:
@@ -251,7 +251,7 @@ def misplaced(readings: Sequence[Reading]) -> list[Reading]:
     return [one for one in frames if one.position not in {None, one.probe.at}]
 
 
-def order(readings: Sequence[Reading]) -> Finding | None:
+def order(readings: Sequence[Reading]) -> SightFinding | None:
     """Frames arrive, and in another order: the first and last are others, and so is the frame at a time."""
     moved, frames, ends = misplaced(readings), count(readings, Kind.FRAME), count(readings, Kind.END)
     other_ends = [one for one in readings if one.probe.kind is Kind.END and one.position not in {None, one.probe.at}]
@@ -262,12 +262,12 @@ def order(readings: Sequence[Reading]) -> Finding | None:
     first = moved[0]
     evidence = f"{len(moved)} of {frames.of} frames asked for by time are others (such as {first.position + 1} for {first.probe.at + 1}), "  # type: ignore[operator]
     evidence += f"{ends} first and last ones right"
-    return Finding(
+    return SightFinding(
         code="order", route="frames", text="Frames arrive in another order than they were sent.", evidence=evidence
     )
 
 
-def times(readings: Sequence[Reading], stills: Count, route: str) -> Finding | None:
+def times(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFinding | None:
     """Numbers are read, and their times are not those that were sent."""
     told, ends = count(readings, Kind.TIME), count(readings, Kind.END)
     if not is_gone(told, ends + stills, least=10, luck=1) or not ends.right:
@@ -276,7 +276,7 @@ def times(readings: Sequence[Reading], stills: Count, route: str) -> Finding | N
     evidence = f"{told} times right, first and last numbers {ends}"
     if wrong is not None:
         evidence += f"; such as {_seconds(wrong.value)} for {_seconds(wrong.probe.truth)}"
-    return Finding(
+    return SightFinding(
         code="times", route=route, text="Times are invented: they are not those of the frames.", evidence=evidence
     )
 
@@ -309,7 +309,7 @@ def suspected_height(readings: Sequence[Reading]) -> int | None:
     return known[2] if best is None else known[min(known.index(best) + 2, known.index(_SMALL_ENOUGH))]
 
 
-def shrunk(readings: Sequence[Reading], stills: Count, side: int) -> Finding | None:
+def shrunk(readings: Sequence[Reading], stills: RightOf, side: int) -> SightFinding | None:
     """Digits of one height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
     server or by the model's own processor."""
     some = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
@@ -327,7 +327,7 @@ def shrunk(readings: Sequence[Reading], stills: Count, side: int) -> Finding | N
         f"digits of {height} pixels: {large} right in pictures of {side}, {small} in pictures of {pictures.SMALL[0]}"
     )
     evidence += f"; smallest read: {best or 'none'}"
-    return Finding(
+    return SightFinding(
         code="shrunk",
         route="frames",
         text=f"Pictures of {side} pixels arrive shrunk to about {low} to {high}.",
@@ -335,7 +335,7 @@ def shrunk(readings: Sequence[Reading], stills: Count, side: int) -> Finding | N
     )
 
 
-def lost(code: str, suspect: Count, usual: Count) -> Finding | None:
+def lost(code: str, suspect: RightOf, usual: RightOf) -> SightFinding | None:
     """What arrives by frames is not seen by another route."""
     if not is_gone(suspect, usual, luck=_LUCKY_TONES if code == "sound" else 0):
         return None
@@ -346,4 +346,4 @@ def lost(code: str, suspect: Count, usual: Count) -> Finding | None:
         "sound": "The sound is ignored: tones in it are not heard.",
     }[code]
     evidence = f"{suspect} right, by frames {usual} (p = {p_fewer(suspect, usual):.2g})"
-    return Finding(code=code, route=code, text=text, evidence=evidence)  # type: ignore[arg-type]
+    return SightFinding(code=code, route=code, text=text, evidence=evidence)  # type: ignore[arg-type]

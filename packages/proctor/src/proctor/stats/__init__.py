@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         variance_shares,
     )
     from proctor.stats.selective import (
-        Calibration,
+        CalibrationGap,
         CoveragePoint,
         RiskCoverage,
         SureErrors,
@@ -98,7 +98,7 @@ else:
 
 __all__ = [
     "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES",
-    "STATISTICS", "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "Calibration", "Contrast",
+    "STATISTICS", "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "CalibrationGap", "Contrast",
     "CorrectedMean", "Correction", "CoveragePoint", "Difference", "Estimate", "Floats", "GroupSums", "Groups",
     "Heterogeneity", "HiddenSet", "Interaction", "Ints", "ItemAnalysis", "JudgeVariance", "Kind", "LabelVotes",
     "LatentLabels", "LeastSquaresGain", "Margin", "MarginTest", "Needed", "Optimism", "Pair", "PartContrast",

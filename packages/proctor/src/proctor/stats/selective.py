@@ -144,7 +144,7 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationGap:
     """How far confidences are from the share that is right. `error` is the expected calibration error, `debiased` the root
     of the debiased squared error (0 if that is negative; None if no bin has two groups), `brier` the Brier score; lower is
     better. `bias` is the mean confidence minus the share that is right: above 0 is too sure.
@@ -162,7 +162,7 @@ class Calibration:
 
 def calibration(
     losses: Values, confidences: Values, groups: Groups, plan: Resampling = Resampling(), *, bins: int = BINS
-) -> Calibration:
+) -> CalibrationGap:
     """The calibration of confidences, over the items that have one; the others (NaN) are left out.
 
     The expected calibration error is Σ n_b/n · |accuracy_b − confidence_b| over up to `bins` bins of equal mass
@@ -188,7 +188,7 @@ def calibration(
     brier = mean_interval((sure - right) ** 2, code, plan.within(0.0, 1.0))
     bias = mean_interval(sure - right, code, plan.within(-1.0, 1.0))
     if not len(loss):
-        return Calibration(brier, None, brier, bias, ())
+        return CalibrationGap(brier, None, brier, bias, ())
     which, count = _equal_mass(sure, bins)
     sums = np.zeros((len(loss), 2 * count))
     sums[np.arange(len(loss)), which] = 1.0
@@ -204,7 +204,7 @@ def calibration(
         accuracy = mean_interval(right[own], code[own], plan.within(0.0, 1.0))
         low, high, mean = sure[own].min(), sure[own].max(), sure[own].mean()
         parts.append(CalibrationBin(float(low), float(high), float(mean), accuracy))
-    return Calibration(estimate, _debiased(sure - right, which, code, count), brier, bias, tuple(parts))
+    return CalibrationGap(estimate, _debiased(sure - right, which, code, count), brier, bias, tuple(parts))
 
 
 def _equal_mass(sure: Floats, bins: int) -> tuple[Ints, int]:

@@ -107,7 +107,7 @@ class PairEvidence:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class GatheredEvidence:
     """All notes before the decision. `workflow` is None where the model names no known procedure."""
 
     workflow: Workflow | None = None
@@ -179,7 +179,7 @@ class Correction:
         }
 
 
-def constraints(evidence: Evidence) -> list[Constraint]:
+def constraints(evidence: GatheredEvidence) -> list[Constraint]:
     """All constraints, at most one of each kind and direction for two frames; opposite ones may contradict each other."""
     found: list[Constraint] = []
     if evidence.workflow is not None:
@@ -285,7 +285,7 @@ class EvidenceFlow(KeyFrameMethod):
 
     async def find(self, task: OrderingTask) -> FoundOrder:
         """Evidence, the model's decision, and its correction by rules."""
-        evidence = await self._gather(task) if task.frames.frames else Evidence()
+        evidence = await self._gather(task) if task.frames.frames else GatheredEvidence()
         decided = await self._decide(task, evidence)
         own = read_labels(decided.order, task.frames.labels)
         extra: dict[str, JsonValue] = {"evidence": evidence.to_json()}
@@ -298,7 +298,7 @@ class EvidenceFlow(KeyFrameMethod):
                 rationale = assembled(evidence, correction)
         return FoundOrder(order, rationale, extra)
 
-    async def _gather(self, task: OrderingTask) -> Evidence:
+    async def _gather(self, task: OrderingTask) -> GatheredEvidence:
         frames, ask = task.frames, task.model.ask
         shown = {"labels": frames.shown, "unseen": frames.unseen, "workflows": task.workflows}
         first = await ask(
@@ -316,7 +316,7 @@ class EvidenceFlow(KeyFrameMethod):
             values = {"first": one, "second": other, "overview": overview}
             compared = await ask(self.prompts["pair"], PairReply, frames.captioned([one, other]), **values)
             pairs.append(PairEvidence.of(one, other, compared))
-        return Evidence(workflow, overview, draft, notes, tuple(pairs))
+        return GatheredEvidence(workflow, overview, draft, notes, tuple(pairs))
 
     def _pairs(self, shown: Sequence[str], draft: Sequence[str]) -> Iterator[tuple[str, str]]:
         """The pairs to compare, each in the order in which its frames are given: the prompt must not reveal the draft."""
@@ -326,7 +326,7 @@ class EvidenceFlow(KeyFrameMethod):
         for one, other in pairwise(draft):
             yield (one, other) if shown.index(one) < shown.index(other) else (other, one)
 
-    async def _decide(self, task: OrderingTask, evidence: Evidence) -> OrderReply:
+    async def _decide(self, task: OrderingTask, evidence: GatheredEvidence) -> OrderReply:
         frames = task.frames
         return await task.model.ask(
             self.prompts["decision"],
@@ -355,7 +355,7 @@ class EvidenceFlowR(EvidenceFlow):
     method, ruled = "evidence-flow-r", True
 
 
-def assembled(evidence: Evidence, correction: Correction) -> str:
+def assembled(evidence: GatheredEvidence, correction: Correction) -> str:
     """A rationale for an order that the rules changed: each frame in turn, then the corrections."""
     titles = {}
     for label, note in evidence.frames.items():
