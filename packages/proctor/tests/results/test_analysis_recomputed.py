@@ -389,7 +389,8 @@ def every_table(made: Fuzzed, way: dict[str, Any]) -> tuple[dict[str, Rows], dic
 @pytest.mark.parametrize("given", WAYS, ids=[" ".join(way) for way in WAYS])
 def test_every_table(made: Fuzzed, given: dict[str, Any]) -> None:
     found, wanted = every_table(made, {"draws": 120, "stability": 0} | given)
-    assert set(found) == {*wanted, "rules"}
+    assert set(found) == {*wanted, "rules", "reliance"}
+    assert found["reliance"] == [], "no run hides the evidence: test_reliance has it"
     for name, rows in wanted.items():
         same(name, found[name], rows)
     for row in found["gaps"]:  # the interval is of the difference of two means

@@ -337,8 +337,10 @@ def load_index(
     card, fingerprint = store.card(benchmark), store.fingerprint(benchmark)
     runs = store.runs(benchmark)
     if before is None or before.fingerprint != fingerprint:
-        items = load_items(store, card, all_items=True)
-        stamps = run_stamps(store, runs)
+        with ThreadPoolExecutor(1) as pool:  # before any answer is read: what changes later is read again
+            counting = pool.submit(run_stamps, store, runs)
+            items = load_items(store, card, all_items=True)
+            stamps = counting.result()
         return AnswerIndex(card, items, fingerprint, *_read(store, card, runs, items, [], {}), stamps)
     kept = {} if only is None else {run: stamp for run, stamp in before.stamps.items() if run not in only}
     stamps = kept | run_stamps(store, [run for run in runs if run.id not in kept])
