@@ -56,8 +56,8 @@ def abstention_instruction(form: Format, abstain: str) -> str:
     "forbid" that abstaining is wrong; "" for "".
 
     >>> from proctor.core.formats import ChoiceFormat
-    >>> abstention_instruction(ChoiceFormat(), "allow")
-    'If the question can\'t be answered from what is shown, write "Answer: UNANSWERABLE" instead.'
+    >>> print(abstention_instruction(ChoiceFormat(), "allow"))
+    If the question can't be answered from what is shown, write "Answer: UNANSWERABLE" instead.
     """
     if abstain == "forbid":
         return "Always answer: a reply that the question can't be answered is wrong."
