@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from proctor.core import InputError, UsageError
 from proctor.runs import Store
 from proctor_web.site import Listening, is_loopback
 from proctor_web.view.site import TOKEN, View
+
+_FIRST_PAGE_S = 1.0  # before texts are read ahead: the first page has the processor to itself
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ def _warm(view: View) -> None:
     """Reads what the first search and the first opened answer need, so that nobody waits for it."""
     for module in ("proctor.systems", "proctor.reports.headline", "proctor.reports.summary"):
         import_module(module)
+    time.sleep(_FIRST_PAGE_S)
     for name, state in view.watch.states.items():
         view.store.item_numbers(name)
         state.index.read_texts(view.store)
