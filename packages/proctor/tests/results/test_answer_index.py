@@ -325,3 +325,22 @@ def test_one_answer_is_that_of_the_item_s_history(tmp_path: Path) -> None:
         assert given_answer(store, given.run, "q007") == given
         assert [(score.metric, score.scorer) for score in given.scores] == [("helpful", "the-judge")]
         assert given_answer(store, given.run, "q007", keys=[("accuracy", "code")]).scores == ()
+
+
+def test_abstaining_is_a_state_of_its_own_and_right_where_nothing_else_is(tmp_path: Path) -> None:
+    store = Store(tmp_path / "abstained.db")
+    items = tuple(
+        Item(id=name, group=name, question="?", options=("a", "b"), answer=ChoiceFormat(), reference=reference)
+        for name, reference in (("x", Reference(answer="A")), ("y", Reference(answer=None, unanswerable=True)))
+    )
+    store.add_benchmark(Benchmark("silent", "Silent", items, (ACCURACY,), "accuracy"))
+    run = store.start_run("silent", "m", "video", {})
+    for item, value in (("x", 0.0), ("y", 1.0)):
+        score = Score(item_id=item, metric="accuracy", value=value)
+        store.write(run, [(Answer(item_id=item, status=Status.ABSTAINED, text="UNANSWERABLE"), [score])])
+    index = load_index(store, "silent")
+    assert len(index.select(store, AnswerFilter(results=("abstained",)))) == 1
+    assert len(index.select(store, AnswerFilter(results=("wrong",)))) == 1
+    assert len(index.select(store, AnswerFilter(results=("right",)))) == 1
+    (one,) = run_progress(store, index, [run])
+    assert (one.settled, one.left, one.causes) == (2, 0, ())

@@ -16,6 +16,7 @@ MARKS = {
     AnswerState.RIGHT: "✓",
     AnswerState.PARTIAL: "◐",
     AnswerState.WRONG: "✗",
+    AnswerState.ABSTAINED: "✗",
     AnswerState.UNREADABLE: "✗",
     AnswerState.REFUSED: "✗",
     AnswerState.TIMED_OUT: "✗",

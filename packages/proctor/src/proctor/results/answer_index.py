@@ -452,6 +452,7 @@ def _state(
         (outcomes.where(Status.ERROR), AnswerState.ERROR),
         (unread & ~outcomes.submitted, AnswerState.NOT_SUBMITTED),
         (scored & (value == best), AnswerState.RIGHT),
+        (outcomes.where(Status.ABSTAINED), AnswerState.ABSTAINED),
         (unread & (~scored | (value == worst)), AnswerState.UNREADABLE),
         (scored & (value == worst), AnswerState.WRONG),
         (scored, AnswerState.PARTIAL),

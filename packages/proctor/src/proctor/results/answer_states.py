@@ -9,7 +9,8 @@ from enum import StrEnum
 
 
 class AnswerState(StrEnum):
-    """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them.
+    """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them;
+    `abstained` is right where nothing else is, and then `right`.
 
     >>> AnswerState.NOT_ASKED.label
     'not asked'
@@ -18,6 +19,7 @@ class AnswerState(StrEnum):
     RIGHT = "right"
     PARTIAL = "partial"
     WRONG = "wrong"
+    ABSTAINED = "abstained"
     UNREADABLE = "unreadable"
     REFUSED = "refused"
     TIMED_OUT = "timed_out"
@@ -45,6 +47,7 @@ RESULTS: Mapping[str, tuple[AnswerState, ...]] = {
     "partial": (AnswerState.PARTIAL,),
     "wrong": (
         AnswerState.WRONG,
+        AnswerState.ABSTAINED,
         AnswerState.UNREADABLE,
         AnswerState.REFUSED,
         AnswerState.TIMED_OUT,

@@ -112,7 +112,7 @@ _MOST_LOOKED_UP = 5000  # with more, all answers of the run are looked at
 def _causes(store: Store, index: AnswerIndex, run: Run) -> tuple[Cause, ...]:
     """Why answers of a run failed or are wrong by the system's own fault."""
     table, counts = schema.answers, Counter[tuple[AnswerState, str]]()
-    odd = (table.c.status != Status.ANSWERED.value) | (table.c.readable == 0)
+    odd = table.c.status.not_in((Status.ANSWERED.value, Status.ABSTAINED.value)) | (table.c.readable == 0)
     why = func.substr(case((table.c.reason != "", table.c.reason), else_=table.c.problem), 1, 4 * _CAUSE).label("why")
     query = select(table.c.status, why, func.count()).where(odd).group_by(table.c.status, why)
     with store.reading() as connection:
