@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from proctor.core import InputError
-from proctor.runs import Store, database
+from proctor.runs import Store, database, schema
+from proctor.runs.tables import StoredTables
 from tests.runs.test_store import a_benchmark, a_run, an_answer
 from tests.support.faulty_server import FaultyServer
 from tests.support.paths import TESTED
@@ -194,6 +196,26 @@ def strange(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("create table places (a)")
         connection.commit()
+
+
+def test_a_store_that_another_process_makes_at_this_moment_is_found(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look finds no tables, and the next one all of them."""
+    elsewhere, looks, look = sa.create_engine(postgres_url), [], StoredTables.known
+
+    def made_after_the_first_look(tables: StoredTables, connection: sa.Connection, shown: str = "") -> bool:
+        looks.append(look(tables, connection, shown))
+        if len(looks) == 1:
+            with elsewhere.begin() as other:
+                schema.STORE.create(other)
+        return looks[-1]
+
+    monkeypatch.setattr(StoredTables, "known", made_after_the_first_look)
+    Store(postgres_url).close()
+    elsewhere.dispose()
+    assert looks[0] is False
+    assert looks[-1] is True
 
 
 @pytest.mark.parametrize(

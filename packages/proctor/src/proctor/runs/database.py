@@ -326,11 +326,13 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
     """Whether the tables are there. Raises `InputError` for those of another version, and for no store."""
+    # Looked at first: PostgreSQL's second look may see the tables that another process has made since, all at once.
+    occupied = create and connection.dialect.has_table(connection, "answers")
     if schema.STORE.known(connection, shown):
         return True
     if not create:
         raise InputError(shown, found="no Proctor tables", expected="a store")
-    if connection.dialect.has_table(connection, "answers"):
+    if occupied:
         raise InputError(shown, found="tables of another program", expected="a store or an empty file")
     return False
 
