@@ -26,10 +26,10 @@ from tests.support.doubles_of_boxes import Shows
 
 PROGRAM = """
 import json, os, socket, time
-place = os.environ["PROCTOR_SOCKET"]
+path = os.environ["PROCTOR_SOCKET"]
 listener = socket.socket(socket.AF_UNIX)
-listener.bind(place)
-os.chmod(place, 0o666)
+listener.bind(path)
+os.chmod(path, 0o666)
 listener.listen(16)
 while True:
     connection = listener.accept()[0]

@@ -43,7 +43,7 @@ from proctor.stats import (
 from proctor_challenge.schema import results, submissions, team_charges
 from proctor_challenge.settings import Phase, RankingChoice
 
-_INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and places have draws of their own
+_INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and ranks have draws of their own
 _ROUNDING = 1e-12  # a difference that is only rounding
 _MAX_RESULTS = 500  # that are simulated; more change little
 _LUCK_DRAWS, _ATTACK_DRAWS = 400, 60
@@ -122,7 +122,7 @@ class BoardMaker:
     baselines: tuple[str, ...] = ()
 
     def made(self, systems: Sequence[str], *, quick: bool = False) -> list[MadeBoard]:
-        """All boards of these systems, in any order. `quick` omits win rates and probabilities of places."""
+        """All boards of these systems, in any order. `quick` omits win rates and probabilities of ranks."""
         if not self._in_buckets:
             return [self._headline_board(systems)]
         choice = self.ranking

@@ -332,7 +332,7 @@ def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     (mine / "thesis.doc").write_text("precious")
     with pytest.raises(InputError, match=r"mine: found a folder with 'thesis\.doc', expected an empty one"):
         open_index(folder, mine)
-    with pytest.raises(InputError, match="found a place inside the documents, expected one beside them"):
+    with pytest.raises(InputError, match="found a folder inside the documents, expected one beside them"):
         open_index(folder, folder / "index")
 
 

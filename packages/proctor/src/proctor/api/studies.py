@@ -59,7 +59,7 @@ class StudyResult:
 @dataclass(frozen=True)
 class ArrangedStudy:
     """A study whose file, data and systems are read and checked; nothing is asked or written yet. `parts` are the runs of each
-    benchmark (by its place in the file) and system."""
+    benchmark (by its position in the file) and system."""
 
     study: Study
     file: Path

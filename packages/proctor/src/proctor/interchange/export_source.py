@@ -108,7 +108,7 @@ class ExportSource:
 
 @dataclass(frozen=True)
 class Written:
-    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no place for it,
+    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no field for it,
     and `notes` for the user."""
 
     count: int
@@ -176,7 +176,7 @@ def differs(item: Item, answer: Answer) -> bool:
 
 
 def kept_fields(item: Item, answer: Answer) -> dict[str, str]:
-    """Fields for what another program's record has no place for; `recorded.kept_status` and `kept_value` read them."""
+    """Fields for what another program's record has no field for; `recorded.kept_status` and `kept_value` read them."""
     if answer.status is not Status.ANSWERED:
         return {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
     return {"proctor_parsed": json.dumps(answer.parsed)} if differs(item, answer) else {}
@@ -258,7 +258,7 @@ def _tag(value: Any) -> str | None:
 
 
 def lost_in_rows(source: ExportSource) -> list[str]:
-    """What rows have no place for."""
+    """What rows have no column for."""
     formats = {
         item.answer.kind for item in source.items if item.answer.model_dump(exclude_defaults=True, exclude={"kind"})
     }

@@ -136,7 +136,7 @@ class Study(FrozenModel):
 
 def read_study(file: Path) -> Study:
     """Reads a study file and checks all that can be checked without its data. Raises `ProblemsError` with every problem and
-    its place."""
+    its location."""
     content = read_yaml(file, "a study file (docs/tasks/run-a-study.md)")
     try:
         study = Study.model_validate(content)

@@ -1,8 +1,8 @@
 """Abstentions: replies that say, in the declared words, that a question can't be answered; and replies that decline in
 words of their own.
 
-What counts is the declared form (`abstains`): the word `ABSTAINED_WORD`, or its counterpart in another language, in the
-place where the answer stands. It is found like any answer: in a JSON field, a tag or a box, after "Answer:", or alone,
+What counts is the declared form (`abstains`): the word `ABSTAINED_WORD`, or its counterpart in another language, where an
+answer would stand. It is found like any answer: in a JSON field, a tag or a box, after "Answer:", or alone,
 and the last declared answer counts. `declines` finds other refusals. It is a reading of free words with an error rate
 that is measured (`tests/core/test_abstentions.py`): no status and no score depends on it.
 """
@@ -119,7 +119,7 @@ def _opens(text: str) -> bool:
 
 
 def _read(statement: Statement) -> bool | None:
-    """True for an abstention; False for a statement that says something else in the place of the answer."""
+    """True for an abstention; False for a statement that says something else where the answer stands."""
     if _opens(statement.text):
         return True
     return False if statement.sure else None

@@ -191,7 +191,7 @@ def _label(token: bytes, labels: Mapping[str, JsonValue]) -> str | None:
 
 
 def _positions(tokens: Sequence[ListedToken], start: int, length: int) -> list[tuple[int, ListedToken]]:
-    """The tokens within the reply, with their places in it; of a long one, those at its end."""
+    """The tokens within the reply, with their positions in it; of a long one, those at its end."""
     found, at = [], -start
     for token in tokens:
         if at >= 0 and at + len(token[0]) <= length + 8:
