@@ -108,6 +108,16 @@ def test_a_server_that_never_replies_ends_with_the_time(cache: str) -> None:
     assert table.data.state == "could not check"
     assert [(kind.kind, kind.failed) for kind in table.data.kinds] == [("number", 1)]
     assert "the time is over" in table.rows[0]["note"]
+    assert [note for note in table.notes if note.startswith("Not asked: ") and "the time is over" in note]
+
+
+def test_a_required_route_that_was_not_tested_is_not_passed(cache: str) -> None:
+    with FaultyServer(Sighted()) as server:
+        result = api.sight("m", base_url=server.url, cache=cache, routes="tools").data
+    assert (result.state, result.exit_code) == ("sees", 0)
+    for required in (("tools", "frames"), ()):
+        other = result.model_copy(update={"required": required})
+        assert (other.state, other.exit_code) == ("could not check", 2)
 
 
 def test_a_batch_is_asked_in_files_and_read_from_them(tmp_path: Path, cache: str) -> None:

@@ -11,7 +11,7 @@ from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.core import Answer, AudioClip, InputError, Item, Media, ParseError, Status, UsageError, VideoClip, one_of
+from proctor.core import Answer, AudioClip, InputError, Item, Media, Status, UsageError, VideoClip, one_of, read_answer
 from proctor.results import Options, Result, results
 from proctor.runs import BASELINES, CODE, BenchmarkCard, Run, Store, chosen_runs, other_model, recorded, stored_runs
 
@@ -169,10 +169,7 @@ def differs(item: Item, answer: Answer) -> bool:
     """
     if answer.parsed is None:
         return False
-    try:
-        return item.answer.parse(answer.text, item.options) != answer.parsed
-    except ParseError:
-        return True
+    return read_answer(item, answer.model_copy(update={"parsed": None})).parsed != answer.parsed
 
 
 def kept_fields(item: Item, answer: Answer) -> dict[str, str]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proctor.core import CONCURRENCY
+from proctor.core import CONCURRENCY, count_of
 from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
 from proctor.sight import verdicts
-from proctor.sight.asking import ROUTES, Asker, Reading, count
+from proctor.sight.asking import OUT_OF_CALLS, OUT_OF_TIME, ROUTES, Asker, Reading, count
 from proctor.sight.evidence import ALPHA, RightOf
 from proctor.sight.probes import CHOSEN, READ, Deck, DrawnClip, Kind, SightProbe
 from proctor.sight.record import RouteResult, RouteState, SightFinding, SightResult
@@ -21,6 +21,7 @@ from proctor.sight.record import RouteResult, RouteState, SightFinding, SightRes
 MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
+_OUT = {OUT_OF_CALLS, OUT_OF_TIME}
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
 
@@ -120,9 +121,9 @@ class Course:
         black = self.asker.of(Kind.BLACK)
         if black and black[0].state == "wrong":
             told.append(f"In a black picture the model reads a number ({black[0].value}).")
-        unasked = [one for one in self.asker.readings if one.state == "not asked" and "left" in one.said + "over"]
-        if unasked and self.asker.left <= 0:
-            told.append(f"{len(unasked)} questions were not asked: {unasked[0].said}.")
+        unasked = [one for one in self.asker.readings if one.state == "not asked" and one.said in _OUT]
+        if unasked:
+            told.append(f"Not asked: {count_of(len(unasked), 'question')} ({unasked[0].said}).")
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
             told.append("The model sees colours and places, and reads no number: too weak to check more.")

@@ -69,6 +69,7 @@ class KindResult(FrozenModel):
     refused: int
     rejected: int
     failed: int
+    pending: int = 0
     constant: float
     p: float | None = None
 
@@ -97,11 +98,11 @@ class SightResult(FrozenModel):
 
     @property
     def state(self) -> Literal["sees", "fault", "could not check"]:
-        """`fault` if anything is wrong, `sees` if all required routes were checked, and nothing is."""
+        """`fault` if anything is wrong, `sees` if all required routes were checked, and nothing is. A required route that was
+        not tested, and none at all, are not checked."""
         if self.findings:
             return "fault"
-        checked = all(self.routes[name].state == "sees" for name in self.required)
-        return "sees" if checked else "could not check"
+        return "sees" if self.required and self.passed(self.required) else "could not check"
 
     @property
     def exit_code(self) -> int:

@@ -66,6 +66,7 @@ def kind_results(readings: Sequence[Reading]) -> tuple[KindResult, ...]:
                 refused=states["refused"],
                 rejected=states["rejected"],
                 failed=states["failed"],
+                pending=states["pending"],
                 constant=round(constant, 4),
                 p=p_seen([(told, constant)]) if told.of and kind in READ | CHOSEN | {Kind.TONES} else None,
             )
