@@ -161,6 +161,17 @@ def test_replies_are_read_again_as_a_run_reads_them(tmp_path: Path) -> None:
     assert not side.read_otherwise.any()
 
 
+def test_a_gap_that_is_rounding_has_no_shares(tmp_path: Path) -> None:
+    """The same scores in another order: their sums differ by 2e-16."""
+    first, second = sides(planted(tmp_path / "s.db", ()), ())
+    scores = np.tile([0.1, 0.2, 0.3], 16)
+    one, other = (Scoring(row[None, :], np.zeros((1, 48), dtype=np.bool_)) for row in (scores, np.sort(scores)[::-1]))
+    game = GapGame(replace(first, own=one, reread=one), replace(second, own=other, reread=other))
+    found = explain_gap(game, FEW)
+    assert 0 < abs(float(found.gap.value or 0)) < 1e-15
+    assert [part.share for part in found.parts] == [None]
+
+
 def test_items_of_one_side_are_a_term_of_their_own(tmp_path: Path) -> None:
     differences = ("items", "sampling")
     store = planted(tmp_path / "s.db", differences)
