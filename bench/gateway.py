@@ -95,7 +95,7 @@ def system(image: str, given: argparse.Namespace, *, question_s: float) -> Boxed
 
 
 async def on_top(boxed: BoxedSystem, number: int, given: argparse.Namespace) -> float:
-    """Milliseconds of one question, all told (its file is written and removed, too), without the container's own."""
+    """Milliseconds of one question, in total (its file is written and removed, too), without the container's own."""
     started = time.perf_counter()
     answer = await asked(boxed, f"q{number}", str(given.own), bytes(given.picture))
     taken = time.perf_counter() - started

@@ -329,7 +329,7 @@ def given_away(
 
     `luck` is the optimism among systems as good as the best one, with its Monte Carlo error. `attack` is what guesses
     get above chance that use each result and need no system: on average by least squares on the means, and its `bound`
-    in 95 of 100 attacks if every number of a result told as much as a mean (`proctor.stats.least_squares`). So a phase
+    in 95 of 100 attacks if every number of a result revealed as much as a mean (`proctor.stats.least_squares`). So a phase
     has given away at least that much. Both are given for the phase's rule and for the other one, for shares of right
     answers. Of any other metric (`hidden` is None) they are not known (None).
     """
