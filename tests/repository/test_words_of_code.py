@@ -152,6 +152,40 @@ def test_a_name_or_key_with_place_is_seen(tmp_path: Path, fault: str) -> None:
     assert len(named_place(file)) == 1
 
 
+def texts_shown(file: Path) -> Iterator[str]:
+    """The texts of a module that are no docstrings and have a blank: titles, heads, sentences."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+            and " " in node.value
+        ):
+            yield node.value
+
+
+CLASS_NAME = re.compile(r"\b[A-Z][a-z]+[A-Z]\w+")
+OF_TYPES = {"Prose | Table | Figure | LeaderboardChart | Folded", "AnalysisTables: "}
+"""A type in a cast, and the beginning of a `repr`."""
+
+
+def test_no_table_is_headed_by_the_name_of_a_class() -> None:
+    """A name that was changed by a search for a word, also where people read it."""
+    files = {source_name(file): file for file in modules().values()}
+    classes = {
+        node.name
+        for file in files.values()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    shown = {name: set(texts_shown(file)) - OF_TYPES for name, file in files.items() if name.startswith("reports/")}
+    found = {name: [text for text in texts if classes & set(CLASS_NAME.findall(text))] for name, texts in shown.items()}
+    assert len(shown) > 40
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
 TAG = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 
