@@ -151,7 +151,7 @@ def _calibrated(rows: Sequence[ConfidenceResult]) -> Table:
             ">Calibration error",
             ">95 % CI",
             ">RMS, debiased",
-            ">Too sure by",
+            ">Overconfidence",
             ">95 % CI",
         ),
         *(">Brier", ">95 % CI", f">Wrong when ≥ {round(100 * SURE)} % sure", ">Share", ">At most (95 %)"),

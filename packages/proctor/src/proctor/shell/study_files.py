@@ -88,7 +88,7 @@ class StudyJudge(FrozenModel):
 
 class StudyComparison(FrozenModel):
     """A comparison of two runs (SYSTEM/CONDITION), by a metric (by default all; of a gate the headline's), with
-    what shall hold of it."""
+    its gate or margin, if there is one."""
 
     first: str
     second: str
