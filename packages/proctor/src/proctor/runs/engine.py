@@ -1,4 +1,5 @@
-"""The engine: puts items to systems, measures time, writes every answer to disk, and resumes.
+"""The engine: puts items to systems, decides the status of each answer, measures time, gives up after failures, writes
+every answer to disk, and resumes.
 
 One direction: item → view → system → answer → code scorers → store. Errors outside the system are retried where they
 happen (`proctor.models`), then recorded as `failed`. What the system itself does wrong (too slow, refuses, unreadable,
