@@ -69,7 +69,7 @@ PLACE_IN_A_PHRASE = re.compile(
 )
 IN_SPACE = (
     "bench/deidentify.py", "bench/review_pictures.py",
-    "docs/reference/conditions.md", "docs/tasks/build-from-tracks.md", "docs/tasks/order-by-prompting.md",
+    "docs/files.md", "docs/reference/conditions.md", "docs/tasks/build-from-tracks.md", "docs/tasks/order-by-prompting.md",
     "docs/tasks/pose.md", "docs/tasks/review-in-the-browser.md", "docs/tasks/sight-test.md",
     "packages/proctor-build/src/proctor_build/annotators/", "packages/proctor-build/src/proctor_build/checks.py",
     "packages/proctor-build/src/proctor_build/cvat.py", "packages/proctor-build/src/proctor_build/focus/rules.py",

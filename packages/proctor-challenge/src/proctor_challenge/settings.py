@@ -1,4 +1,5 @@
-"""The settings of a challenge, `challenge.yaml`. All problems are reported at once, each with its location."""
+"""The settings of a challenge, `challenge.yaml`, with defaults: quotas, time budgets, resources, results, prizes. All
+problems are reported at once, each with its location."""
 
 from __future__ import annotations
 
