@@ -21,10 +21,10 @@ from proctor.sight.record import RouteResult, RouteState, SightFinding, SightRes
 MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
-_OUT = {OUT_OF_CALLS, OUT_OF_TIME}
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
-_LEGIBLE = 48  # pixels: numbers in smaller pictures are lower than digits that can be read
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
+_LEGIBLE = 48  # pixels: numbers in smaller pictures are lower than digits that can be read
+_OUT = {OUT_OF_CALLS, OUT_OF_TIME}
 
 
 @dataclass(frozen=True)
