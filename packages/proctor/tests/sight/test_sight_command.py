@@ -233,6 +233,19 @@ def test_run_and_report_say_what_the_test_found(questions: Path, cache: str) -> 
         assert "sight" not in run(questions, server, cache)  # the same run goes on
 
 
+def test_a_test_of_smaller_pictures_is_none_of_larger_ones(questions: Path, cache: str) -> None:
+    """Of stills alone: that it had fewer frames of a clip does not matter."""
+    with FaultyServer(Sighted()) as server:
+        few: Any = {"base_url": server.url, "cache": cache, "routes": "frames", "max_frames": 8, "redraw": 5}
+        assert api.sight("m", **few, max_side=256).data.state == "sees"
+        said = run(questions, server, cache)
+        assert "had less than this run sends: pictures of 512 pixels (tested: 256 pixels).\n" in said
+        printed = proctor("results", "mine", "--store", questions.parent / "s.db")
+        assert "the run sends up to 64 frames of a clip (tested: 8) and pictures of 512 pixels" in printed.stderr
+        assert api.sight("m", **few).data.state == "sees"
+        assert "less than this run" not in run(questions, server, cache, "--name", "again")
+
+
 def test_run_says_what_is_wrong(questions: Path, cache: str) -> None:
     with FaultyServer(Sighted(fault=served.nothing_arrives)) as server:
         assert api.sight("m", base_url=server.url, cache=cache, routes="frames").data.exit_code == 1
@@ -250,19 +263,6 @@ def test_a_sight_test_makes_no_other_run(questions: Path, cache: str) -> None:
         run(questions, server, cache)
     (one,) = [one for one in Store(questions.parent / "s.db", create=False).runs("mine") if one.system == "m"]
     assert recorded(one)["routes"] == ["tools"]
-
-
-def test_a_test_of_smaller_pictures_is_none_of_larger_ones(questions: Path, cache: str) -> None:
-    """Of stills alone: that it had fewer frames of a clip does not matter."""
-    with FaultyServer(Sighted()) as server:
-        few: Any = {"base_url": server.url, "cache": cache, "routes": "frames", "max_frames": 8, "redraw": 5}
-        assert api.sight("m", **few, max_side=256).data.state == "sees"
-        said = run(questions, server, cache)
-        assert "had less than this run sends: pictures of 512 pixels (tested: 256 pixels).\n" in said
-        printed = proctor("results", "mine", "--store", questions.parent / "s.db")
-        assert "the run sends up to 64 frames of a clip (tested: 8) and pictures of 512 pixels" in printed.stderr
-        assert api.sight("m", **few).data.state == "sees"
-        assert "less than this run" not in run(questions, server, cache, "--name", "again")
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"version": 1}'])
