@@ -25,7 +25,6 @@ TWINS = {
     "build.simulated": "proctor.tasks.simulated:simulate",
     "build.status": "proctor_build.pipeline:funnel",
     "build.table": "proctor_build.pipeline:StageFiles",
-    "check": "proctor.core:check_path",
     "media.pose": "proctor.tasks.clinicalskillqa.pose:facts_of",
     "new.questions": "proctor.tasks.questions.commands:write_example",
 }

@@ -55,8 +55,8 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(*words: object, code: int = 0) -> str:
-    """What a command of `proctor challenge` prints, or `proctor validate`."""
-    done = proctor(*([] if words[0] == "validate" else ["challenge"]), *map(str, words))
+    """What a command of `proctor challenge` prints, or `proctor check`."""
+    done = proctor(*([] if words[:2] == ("check", "receipt") else ["challenge"]), *map(str, words))
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout if code in {0, 3} else done.stdout + done.stderr
 
@@ -208,7 +208,7 @@ def test_a_receipt_is_printed_and_verified(folder: Path, tmp_path: Path) -> None
     assert said("submission", "receipt", folder, PHASE, "alpha#1", "--out", out) == f"{out} written\n"
     assert json.loads(out.read_text()) == printed
     assert "found a file that is there" in said("submission", "receipt", folder, PHASE, "alpha#1", "--out", out, code=1)
-    assert said("validate", "receipt", out, "--option", f"key={public / 'receipt-key.txt'}").startswith(
+    assert said("check", "receipt", out, "--option", f"key={public / 'receipt-key.txt'}").startswith(
         "Signed by this challenge, and unchanged."
     )
     file = folder / "bad.json"
@@ -222,13 +222,13 @@ def test_a_receipt_is_printed_and_verified(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["nothing.json", "folder"])
 def test_a_receipt_that_is_not_there_is_one_line(folder: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
-    told = said("validate", "receipt", tmp_path / name, "--option", f"key={'0' * 64}", code=1)
+    told = said("check", "receipt", tmp_path / name, "--option", f"key={'0' * 64}", code=1)
     assert told.startswith(f"proctor: {tmp_path / name}: found ")
     assert told.count("\n") == 1
     binary = tmp_path / "key.bin"
     binary.write_bytes(b"\xff\xfe")
     assert "found text that is not UTF-8" in said(
-        "validate", "receipt", tmp_path / name, "--option", f"key={binary}", code=1
+        "check", "receipt", tmp_path / name, "--option", f"key={binary}", code=1
     )
 
 

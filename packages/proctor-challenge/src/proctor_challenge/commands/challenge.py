@@ -205,7 +205,7 @@ def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
     show_boards(shown.folder, shown.phase, out / "boards.html", "organiser", shown.store, OutputFormat.TABLE)
     print_line(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
     print_note(
-        f"Next: proctor challenge status {there}; proctor validate receipt {shell_word(shown.receipt)} --option key={there}",
+        f"Next: proctor challenge status {there}; proctor check receipt {shell_word(shown.receipt)} --option key={there}",
         f"In the browser: proctor serve users add {there} me --role organiser; proctor serve {there} --same-user",
     )
 

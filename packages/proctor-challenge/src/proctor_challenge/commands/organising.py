@@ -150,7 +150,7 @@ def submission(
     list shows their states. "wrong" is the number of questions whose answer a file lacks, or that it answers late or
     unreadably. JSON also has the problems of refused ones and the hashes of the uploads. A disqualified one is on no
     board and still counts for the quota; reinstate takes it back. receipt prints the signed receipt of a result, as its
-    team gets it (proctor validate receipt checks it).
+    team gets it (proctor check receipt checks it).
 
     rescore is for a changed code, judge or reference, or a judge that was not reachable. All submissions without a
     result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.

@@ -48,8 +48,7 @@ name."""
 _DATABASE_ERRORS = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
 """The same for SQLite, by the names of its result codes."""
 
-RUN, READ, JUDGE = "Run", "Read results", "Judges"
-BUILD, CHALLENGE, STORE = "Build and review", "Challenges", "Media and stores"
+RUN, READ, JUDGE, BUILD = "Run", "Read results", "Judges", "Build, review, host"
 OWN = BUILD
 """The headings of the help, in its order; `OWN` is that of other packages' commands, except those in `TOP_PANELS`."""
 
@@ -57,24 +56,23 @@ TOP_PANELS = {"view": READ}
 
 GROUPS = {
     "new": "Write an example: questions, or a package.",
+    "audit": "Compare judges with people; audit items.",
     "judge": "Tune, compare and test judges.",
     "train": "Train judges and answerers.",
     "build": "Build benchmarks and convert tracks.",
-    "items": "Check a benchmark's items.",
     "serve": "Serve a review or a challenge; accounts.",
     "review": "Studies: progress, agreement, exports, CSV.",
     "challenge": "Host a challenge: phases, boards, packs.",
     "media": "Decode frames, find duplicates, detect poses.",
-    "store": "Check, join and change stores of answers.",
+    "store": "Join and change stores of answers.",
 }
-DEFAULTS = {"new": "questions", "serve": "site"}
-"""The commands of groups that are called without their names: `proctor new DIR`, `proctor serve DIR`."""
+DEFAULTS = {"audit": "judges", "new": "questions", "serve": "site"}
+"""The commands of groups that are called without their names: `proctor audit BENCHMARK`, `proctor serve DIR`."""
 
 PANELS = {
-    JUDGE: ("judge", "train"),
-    BUILD: ("new", "items", "build", "serve", "review"),
-    CHALLENGE: ("challenge",),
-    STORE: ("media", "store"),
+    RUN: ("store",),
+    JUDGE: ("audit", "judge", "train"),
+    BUILD: ("new", "build", "media", "review", "serve", "challenge"),
 }
 
 WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -96,6 +94,9 @@ TREE = {
         "import": "run.import_recorded",
         "score": "score.score",
         "status": "status.status",
+        "worker": "workers.worker",
+        "store merge": "store.merge",
+        "store change": "store.change",
     },
     READ: {
         "results": "results.results",
@@ -110,16 +111,13 @@ TREE = {
         "reproduce": "report.reproduce",
         "mcp": "mcp.mcp",
     },
-    JUDGE: {"audit": "score.audit", "judge perturb": "score.perturb", "judge index": "judge.index"},
-    BUILD: {"new package": "packages.new", "items audit": "benchmarks.audit_items"},
-    CHALLENGE: {"validate": "benchmarks.validate", "worker": "workers.worker"},
-    STORE: {
+    JUDGE: {"audit judges": "score.audit", "audit items": "benchmarks.audit_items", "judge perturb": "score.perturb"},
+    BUILD: {
+        "check": "check.check",
+        "new package": "packages.new",
         "media frames": "media.frames",
         "media cache": "media.cached",
         "media duplicates": "media.duplicates",
-        "store check": "store.check",
-        "store merge": "store.merge",
-        "store change": "store.change",
     },
 }
 """The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported. The commands of
@@ -129,18 +127,18 @@ WHO = {
     "A researcher with a model": (
         "demo", "list", "fetch", "sight", "run", "status", "view", "import", "score", "results", "show", "compare", "explain", "plan", "analyze",
         "report", "export",
-        "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
+        "reproduce", "media frames", "media cache", "media pose", "store merge", "audit items",
     ),
     "Somebody with questions of their own": ("new questions", "check"),
     "A coding agent": ("mcp",),
     "An author of a system, judge, metric or benchmark": ("new package",),
-    "A challenge participant": ("choose", "rank", "validate", "train answerer", "challenge try"),
+    "A challenge participant": ("choose", "rank", "train answerer", "challenge try"),
     "A challenge organiser": (
         "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
         "challenge submission", "challenge team", "challenge pack", "worker", "store change", "media duplicates",
     ),
     "A metric researcher": (
-        "audit", "judge fit", "judge compare", "judge perturb", "judge index", "train generative-judge",
+        "audit judges", "judge fit", "judge compare", "judge perturb", "train generative-judge",
         "train classifier-judge",
     ),
     "A benchmark builder": (
@@ -158,7 +156,7 @@ WHO = {
 def commands(wanted: str | None = None) -> typer.Typer:
     """The program with all commands (None), with one command or group, or with summaries only ("", for its help)."""
     app = typer.Typer(
-        cls=Program,
+        cls=type("Headed", (Program,), {"heads": (RUN, READ, JUDGE, BUILD)}),
         name="proctor",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

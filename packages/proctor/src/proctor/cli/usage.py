@@ -23,7 +23,7 @@ SIMILAR = {
     "evaluate": "run",
     "judges": "list judges",
     "leaderboard": "results",
-    "lint": "validate",
+    "lint": "check",
     "models": "list systems",
     "plot": "analyze",
     "ranking": "rank",
@@ -35,7 +35,7 @@ SIMILAR = {
     "runs": "list runs",
     "summary": "results",
     "systems": "list systems",
-    "view": "report",
+    "validate": "check",
 }
 """Other spellings, and names from other programs → the command that is suggested for them."""
 
