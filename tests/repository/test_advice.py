@@ -28,7 +28,7 @@ TAKEN = {
     ("shell/scorers.py", " without a verdict: call again to ask again."): "api/test_function_judges.py::",
     ("proctor_train/answerer_training.py", "Next: proctor run BENCHMARK --model "): "training/test_train_answerer.py::",
     ("shell/workers.py", ": use the same command as the others, proctor run … --share"): "shell/test_where_workers_are.py::",
-    ("cli/packages.py", "Next: pip install -e "): "testing/test_new_package.py::",
+    ("cli/new.py", "Next: pip install -e "): "testing/test_new_package.py::",
     ("cli/__init__.py", "proctor: stopped by Ctrl-C; the same command starts again."): "cli/test_interrupted.py::",
     ("proctor_challenge/commands/challenge.py", "Next: edit "): "challenges/test_organisers_shell.py::",
     ("proctor_challenge/commands/challenge.py", "Next: proctor challenge status "): "challenges/test_organisers_shell.py::",

@@ -59,7 +59,7 @@ def test_simulating_on_a_full_disk(tmp_path: Path, there: bool, most_bytes: int)
     if there:
         out.mkdir()
     with full_disk(most_bytes):
-        done = proctor("build", "simulated", "--out", out, "--videos", "1", "--seconds", "8")
+        done = proctor("new", "simulated", out, "--videos", "1", "--seconds", "8")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]
     assert line == f"proctor: {out}: found file too large, expected a folder to write to, with room in it"
@@ -108,7 +108,7 @@ def test_an_empty_folder_that_is_there_is_filled_and_stays_the_same(tmp_path: Pa
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("build", "simulated", "--out"),
+        ("new", "simulated"),
         ("build", "convert", "--to", "cvat", "--out", "out"),
         ("run", "clinicalskillqa", "--system", "random", "--data"),
         ("run", "focus", "--system", "random", "--data"),

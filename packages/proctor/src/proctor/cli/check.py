@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from proctor.cli.output import Output, OutputFormat
 from proctor.cli.tree import show_plugin_report
+from proctor.cli.usage import refuse_options
 from proctor.core import Option, PluginReport, UsageError, check_path, existing
 from proctor.shell import DEFAULT_STORE, LatencyRule, QuestionSeconds, StoreUrl, Track, validator_names
 
@@ -97,10 +97,10 @@ def check(
         file = str(store or DEFAULT_STORE)
     if not file:
         of_file: dict[str, object] = {"--data": data, "--track": track, "--option": options, "--budget": budget_s}
-        _refuse(of_file | {"--latency": latency}, "it goes with a FILE: proctor check BENCHMARK FILE")
+        refuse_options(of_file | {"--latency": latency}, "it goes with a FILE: proctor check BENCHMARK FILE")
         show_plugin_report(_own_questions(what, media, columns, out or _PAGE, every=every), output)
         return
-    _refuse({"--map": columns, "--out": out}, "it goes with your own questions: proctor check PATH")
+    refuse_options({"--map": columns, "--out": out}, "it goes with your own questions: proctor check PATH")
     given: dict[str, Any] = {"data": data, "track": track, "budget_s": budget_s, "latency": latency}
     own = parse_settings(options or (), what="--option")
     report = api.validate(what, file, media=media, every=every, options=own, store=store, **given)
@@ -119,9 +119,3 @@ def _own_questions(
     if media is not None and ":/" not in str(media):  # a path has one slash of an address
         existing(media, "the folder with the videos or images")
     return check_path(Path(path), media_at(media), page, columns=given, every=every)
-
-
-def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Raises `UsageError` for an option that has no part in this check."""
-    if name := next((name for name, value in given.items() if value not in (None, "", [])), ""):
-        raise UsageError(f"{name} has no part here: {why}")

@@ -55,7 +55,6 @@ OWN = BUILD
 TOP_PANELS = {"view": READ}
 
 GROUPS = {
-    "new": "Write an example: questions, or a package.",
     "audit": "Compare judges with people; audit items.",
     "judge": "Tune, compare and test judges.",
     "train": "Train judges and answerers.",
@@ -66,19 +65,19 @@ GROUPS = {
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Join and change stores of answers.",
 }
-DEFAULTS = {"audit": "judges", "new": "questions", "serve": "site"}
+DEFAULTS = {"audit": "judges", "serve": "site"}
 """The commands of groups that are called without their names: `proctor audit BENCHMARK`, `proctor serve DIR`."""
 
 PANELS = {
     RUN: ("store",),
     JUDGE: ("audit", "judge", "train"),
-    BUILD: ("new", "build", "media", "review", "serve", "challenge"),
+    BUILD: ("build", "media", "review", "serve", "challenge"),
 }
 
 WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "build": {
         "Projects": ("new", "run", "status", "table"),
-        "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
+        "Without a project": ("clinicalskillqa", "focus", "convert", "repair"),
     }
 }
 """The headings under which a group lists its commands; others are listed as "Commands"."""
@@ -114,7 +113,7 @@ TREE = {
     JUDGE: {"audit judges": "score.audit", "audit items": "benchmarks.audit_items", "judge perturb": "score.perturb"},
     BUILD: {
         "check": "check.check",
-        "new package": "packages.new",
+        "new": "new.new",
         "media frames": "media.frames",
         "media cache": "media.cached",
         "media duplicates": "media.duplicates",
@@ -129,12 +128,11 @@ WHO = {
         "report", "export",
         "reproduce", "media frames", "media cache", "media pose", "store merge", "audit items",
     ),
-    "Somebody with questions of their own": ("new questions", "check"),
+    "Somebody with questions of their own": ("new", "check"),
     "A coding agent": ("mcp",),
-    "An author of a system, judge, metric or benchmark": ("new package",),
     "A challenge participant": ("choose", "rank", "train answerer", "challenge try"),
     "A challenge organiser": (
-        "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
+        "challenge new", "challenge check", "challenge phase", "challenge status",
         "challenge submission", "challenge team", "challenge pack", "worker", "store change", "media duplicates",
     ),
     "A metric researcher": (
@@ -142,7 +140,7 @@ WHO = {
         "train classifier-judge",
     ),
     "A benchmark builder": (
-        "build new", "build run", "build status", "build table", "build simulated",
+        "build new", "build run", "build status", "build table",
         "build clinicalskillqa", "build focus", "build convert", "build repair",
     ),
     "Who runs a review by clinicians": (

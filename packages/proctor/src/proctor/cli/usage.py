@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -66,6 +67,17 @@ def wrong_usage(error: Any, path: str, command: Any, more: str = "") -> UsageErr
     if extra is not None:
         return UsageError(f"Too many arguments: {extra[1]}.{more} {hint}")
     return UsageError(f"{message.rstrip('.')}. {hint}")
+
+
+def refuse_options(given: Mapping[str, object], why: str) -> None:
+    """Raise `UsageError` for the first option, by its name, that was given although it has no part in what is done.
+
+    >>> refuse_options({"--data": None, "--track": "procedure"}, "it goes with a FILE")
+    Traceback (most recent call last):
+    proctor.core.errors.UsageError: --track has no part here: it goes with a FILE
+    """
+    if name := next((name for name, value in given.items() if value is not None and value not in ("", [], False)), ""):
+        raise UsageError(f"{name} has no part here: {why}")
 
 
 def _name(param: Any) -> str:

@@ -27,7 +27,7 @@ COMMANDS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "review sample", "view",
     ),
     "proctor_challenge": (
-        "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
+        "challenge new", "challenge check", "challenge phase", "challenge status",
         "challenge submission", "challenge team", "challenge pack", "challenge try",
     ),
     "proctor_train": (

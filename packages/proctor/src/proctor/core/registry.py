@@ -475,7 +475,7 @@ COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.comm
 return nothing (`-> None`) and print by `proctor.cli`."""
 
 EXTENSIONS: Registry[Callable[..., Any]] = Registry("extension", group="proctor.extensions")
-"""What another of Proctor's packages does in a command of the core, by "COMMAND.WHAT" (see `extension`)."""
+"""What a task or another of Proctor's packages does in a command of the core, by "COMMAND.WHAT" (see `extension`)."""
 
 
 def extension(name: str, package: str, what: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""`proctor check`, and `proctor new questions` with the example that it writes."""
+"""`proctor new questions`: the example of questions of one's own."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ import io
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
 
-from proctor.core import Option, PluginReport, shell_word, whole_folder, write_whole
+from proctor.core import PluginReport, shell_word, whole_folder, write_whole
 
 
-def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:
-    """Write an example of your own questions.
-
-    A table of questions in every common answer format, two short videos, three images, and a benchmark.yaml that
-    explains every setting. It runs as it is; replace its content.
-
-    Example: proctor new questions my-questions
-    """
-
+def new(out: Path) -> PluginReport:
+    """Write an example of one's own questions into a new folder (see `write_example`)."""
     count = write_example(out)
     return PluginReport(
         {"out": str(out), "questions": count},
