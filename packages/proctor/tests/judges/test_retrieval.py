@@ -417,8 +417,8 @@ def test_documents_are_checked_and_indexed(tmp_path: Path, real_encoder: None) -
     ("option", "told"),
     [
         ("overlap=100", "--option: found overlap=100, expected at most half of size, 80"),
-        ("size=3", "--option: field 'size': found 3, expected at least 8"),
-        ("top=0", "--option: field 'top': found 0, expected at least 1"),
+        ("size=3", "--option, field 'size': found 3, expected at least 8"),
+        ("top=0", "--option, field 'top': found 0, expected at least 1"),
         ("words=3", "--option: found 'words', expected one of query, top, out, encoder, size, overlap"),
     ],
 )

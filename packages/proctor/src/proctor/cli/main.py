@@ -144,7 +144,7 @@ WHO = {
         "build clinicalskillqa", "build focus", "build convert", "build repair",
     ),
     "Who runs a review by clinicians": (
-        "serve site", "serve users", "review update", "review status", "review export", "review sheet", "review sample",
+        "serve site", "serve users", "review update", "review status", "review export", "review sample",
     ),
 }  # fmt: skip
 """Who types each command first. A command that nobody types has no place here, and a test says so."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import JsonValue
+
 from proctor.cli.output import Output, OutputFormat, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.usage import refuse_options
@@ -79,5 +81,5 @@ def _new_package(out: Path) -> PluginReport:
     folder = new_package(out.name, out)
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
     notes = (f"Next: pip install -e {shell_word(folder)}", f"      pytest {shell_word(folder)}")
-    json = {"name": folder.name, "folder": str(folder), "files": [*files]}
+    json: JsonValue = {"name": folder.name, "folder": str(folder), "files": [*files]}
     return PluginReport(json, (f"{len(files)} files in {folder}",), notes)

@@ -23,7 +23,7 @@ COMMANDS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "build new", "build run", "build status", "build table", "build focus", "build convert", "build repair",
     ),
     "proctor_web": (
-        "serve site", "serve users", "review update", "review status", "review export", "review sheet",
+        "serve site", "serve users", "review update", "review status", "review export",
         "review sample", "view",
     ),
     "proctor_challenge": (

@@ -120,7 +120,7 @@ def validate_documents(folder: Path, request: ValidationRequest) -> PluginReport
     from proctor.judges import Chunking, IndexSettings, default_folder, open_index
     from proctor.reports import passages_table
 
-    given = validated(_DocumentOptions, dict(request.known_options(*_DocumentOptions.model_fields)), "--option", "")
+    given = validated(_DocumentOptions, dict(request.known_options(*_DocumentOptions.model_fields)), None, "--option")
     if given.overlap is not None and given.overlap > given.size // 2:
         raise InputError(
             "--option", found=f"overlap={given.overlap}", expected=f"at most half of size, {given.size // 2}"
