@@ -126,6 +126,8 @@ def test_help_is_a_word_too(words: str) -> None:
         ("lint focus", "proctor check"),
         ("analyse focus", "proctor analyze"),
         ("perturb", "proctor judge perturb"),
+        ("items audit focus", "proctor audit items"),
+        ("challenge submit sponges", "proctor challenge submission"),
     ],
 )
 def test_a_misspelt_command_is_told(typed: str, meant: str) -> None:
@@ -198,6 +200,10 @@ def test_list_without_an_argument_lists_all() -> None:
         ("proctor results focus --condition shu", "shuffled"),
         ("proctor run focus --system short", "shortest-option"),
         ("proctor list cond", "conditions"),
+        ("proctor check foc", "focus"),
+        ("proctor check rec", "receipt"),
+        ("proctor new sim", "simulated"),
+        ("proctor challenge submission ad", "add"),
     ],
 )
 def test_the_shell_completes_names(words: str, found: str) -> None:

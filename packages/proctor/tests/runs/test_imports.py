@@ -135,7 +135,7 @@ def test_help_and_what_no_command_takes_need_no_array() -> None:
     assert libraries(loaded) & (HEAVY - {"typer"} | {"numpy", "sqlalchemy"}) == set()
 
 
-MOST_OF_A_RUN, MOST_OF_RESULTS = 135, 68
+MOST_OF_A_RUN, MOST_OF_RESULTS = 132, 68
 """Modules of the package, packages included. A run of questions with pictures also asks the baselines, and keeps frames."""
 
 
