@@ -82,8 +82,12 @@ def test_a_read_only_disk(tracks: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(tempfile, "mkdtemp", refused)
     out = tmp_path / "out"
-    for command in (("simulated", "--videos", "1"), ("convert", tracks, "--to", "cvat"), ("focus", tracks)):
-        done = proctor("build", *command, "--out", out)
+    for command in (
+        ("new", "simulated", out, "--videos", "1"),
+        ("build", "convert", tracks, "--to", "cvat", "--out", out),
+        ("build", "focus", tracks, "--out", out),
+    ):
+        done = proctor(*command)
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
             f"proctor: {out}: found read-only file system, expected a folder to write to, with room in it"

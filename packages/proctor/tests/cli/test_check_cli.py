@@ -28,11 +28,14 @@ def test_the_name_of_a_benchmark_or_kind_needs_a_file(what: str, folder: Path) -
     assert done.stderr == f"proctor: FILE is missing. Give the file to check: proctor check {what} FILE\n"
 
 
-def test_a_folder_with_such_a_name_holds_questions(folder: Path) -> None:
+def test_questions_in_a_folder_of_such_a_name_are_named_by_its_path(folder: Path) -> None:
     (folder / "focus").mkdir()
     (folder / "focus" / "questions.csv").write_text(QUESTIONS)
     (folder / "focus" / "benchmark.yaml").write_text("name: mine\n")
     done = proctor("check", "focus", "--out", "page.html")
+    told = "Give the file to check: proctor check focus FILE; your questions in focus: proctor check ./focus"
+    assert (done.returncode, done.stderr) == (2, f"proctor: FILE is missing. {told}\n")
+    done = proctor("check", "./focus", "--out", "page.html")
     assert (done.returncode, done.stdout) == (0, "1 question in 1 group, no faults; 1 of them in page.html\n")
 
 
@@ -73,9 +76,10 @@ def test_a_store_is_named_as_a_file_by_the_option_or_by_the_environment(folder: 
     ):
         assert (done.returncode, done.stdout) == sound, done.stderr
     (folder / "proctor.db").unlink()
+    (folder / "store").mkdir()  # no questions: these would be ./store
     none = proctor("check", "store")
     assert none.stderr == "proctor: proctor.db: found no such file, expected a store\n"
-    assert sorted(one.name for one in folder.iterdir()) == ["runs.db"]
+    assert sorted(one.name for one in folder.iterdir()) == ["runs.db", "store"]
 
 
 def test_the_check_of_a_store_in_python_and_as_json(folder: Path) -> None:

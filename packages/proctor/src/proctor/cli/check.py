@@ -91,9 +91,10 @@ def check(
     from proctor import api
     from proctor.models import parse_settings
 
-    if not file and not Path(what).exists() and what in validator_names():
+    if not file and what in validator_names():
         if what != _STORE:
-            raise UsageError(f"FILE is missing. Give the file to check: proctor check {what} FILE")
+            own = f"; your questions in {what}: proctor check ./{what}" if Path(what).exists() else ""
+            raise UsageError(f"FILE is missing. Give the file to check: proctor check {what} FILE{own}")
         file = str(store or DEFAULT_STORE)
     if not file:
         of_file: dict[str, object] = {"--data": data, "--track": track, "--option": options, "--budget": budget_s}

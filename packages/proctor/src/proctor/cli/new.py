@@ -62,7 +62,8 @@ def new(
         kind, folder = _QUESTIONS, kind
     given = {"videos": videos, "seconds": seconds, "questions": questions, "narrated": narrated, "seed": seed}
     if kind != _SIMULATED:
-        refuse_options({f"--{name}": value for name, value in given.items()}, "it goes with proctor new simulated DIR")
+        named = {f"--{name}": value for name, value in (given | {"seed": seed or None}).items()}
+        refuse_options(named, "it goes with proctor new simulated DIR")
     if kind == _PACKAGE:
         report = _new_package(Path(folder))
     elif kind == _SIMULATED:

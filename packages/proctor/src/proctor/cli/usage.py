@@ -76,7 +76,7 @@ def refuse_options(given: Mapping[str, object], why: str) -> None:
     Traceback (most recent call last):
     proctor.core.errors.UsageError: --track has no part here: it goes with a FILE
     """
-    if name := next((name for name, value in given.items() if value is not None and value not in ("", [], False)), ""):
+    if name := next((name for name, value in given.items() if value not in (None, "", []) and value is not False), ""):
         raise UsageError(f"{name} has no part here: {why}")
 
 
