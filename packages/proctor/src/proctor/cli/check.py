@@ -103,8 +103,8 @@ def check(
         return
     refuse_options({"--map": columns, "--out": out}, "it goes with your own questions: proctor check PATH")
     given: dict[str, Any] = {"data": data, "track": track, "budget_s": budget_s, "latency": latency}
-    own = parse_settings(options or (), what="--option")
-    report = api.validate(what, file, media=media, every=every, options=own, store=store, **given)
+    chosen = parse_settings(options or (), what="--option")
+    report = api.validate(what, file, media=media, every=every, options=chosen, store=store, **given)
     show_plugin_report(report, output)
 
 
