@@ -199,7 +199,7 @@ def test_another_kind_is_refused_with_those_that_there_are(tmp_path: Path) -> No
     done = run_proctor("new", "benchmark", tmp_path / "mine")
     assert (done.returncode, done.stderr) == (
         2,
-        "proctor: KIND: found 'benchmark', expected one of package, questions, simulated\n",
+        "proctor: KIND 'benchmark' is unknown: choose one of package, questions, simulated\n",
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from proctor.cli.output import Output, OutputFormat, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.usage import refuse_options
-from proctor.core import EXTENSIONS, Option, PluginReport, UsageError, extension, shell_word
+from proctor.core import EXTENSIONS, Option, PluginReport, UsageError, extension, one_of, shell_word
 from proctor.shell import Seed
 
 _PACKAGE, _QUESTIONS, _SIMULATED = "package", "questions", "simulated"
@@ -72,7 +72,7 @@ def new(
     elif kind == _QUESTIONS:
         report = extension("new.questions", "proctor", "proctor new")(Path(folder))
     else:
-        raise UsageError("KIND", f"one of {', '.join(_kinds())}", found=repr(kind))
+        raise UsageError(f"KIND {kind!r} is unknown: choose {one_of(_kinds(), kind)}")
     show_plugin_report(report, output)
 
 
