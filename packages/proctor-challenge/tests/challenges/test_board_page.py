@@ -34,7 +34,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     found.challenge.close()
 
 
-def test_tables_say_places_means_and_who_passes_the_gate(hosted: Hosted) -> None:
+def test_tables_say_ranks_means_and_who_passes_the_gate(hosted: Hosted) -> None:
     technical, clinical = board_tables(seen_boards(hosted.challenge, PHASE, "public"))
     rows = {row["Team"]: row for row in technical.records}
     assert [*rows] == ["Alpha", "Beta", "plain"]

@@ -76,7 +76,7 @@ def test_every_route_is_found() -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
+def test_what_comes_in_any_part_of_an_address_or_field_stays_a_text(
     site: ChallengeSite, people: dict[str, TestClient], text: str
 ) -> None:
     """By who may send it; nothing that they may do is left undone afterwards."""

@@ -53,7 +53,7 @@ def kept(site: ChallengeSite) -> list[str]:
     return sorted(one.name for one in site.challenge.uploads.iterdir())
 
 
-def test_answers_that_fit_are_queued_and_others_refused_with_places(site: ChallengeSite) -> None:
+def test_answers_that_fit_are_queued_and_others_refused_with_locations(site: ChallengeSite) -> None:
     """By the real check, in its own process."""
     anna, fits = logged_in(site, "anna"), answers(site)
     first = handed(anna, fits)

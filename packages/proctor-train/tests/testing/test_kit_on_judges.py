@@ -196,7 +196,7 @@ def test_a_fault_is_found_by_its_check(judge: Any, name: str, told: str) -> None
     finds(named(judge, name), told)
 
 
-def test_a_steered_judge_is_found() -> None:
+def test_a_judge_that_follows_an_injection_is_found() -> None:
     """One that lets the answer decide, where its model says the same of every answer."""
 
     class Steered(Careful):

@@ -122,7 +122,7 @@ def test_stored_texts_stay_texts_on_every_page(people: dict[str, TestClient], na
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
+def test_what_comes_in_any_part_of_an_address_or_field_stays_a_text(
     review: ReviewSite, people: dict[str, TestClient], text: str
 ) -> None:
     encoded = text.encode(errors="surrogatepass")

@@ -69,7 +69,7 @@ def test_comparisons_name_both_sides(made: Evaluation) -> None:
     assert [round(row["difference"], 3) for row in against] == [-0.333]
 
 
-def test_a_ranking_has_places_and_baselines(made: Evaluation) -> None:
+def test_a_ranking_has_ranks_and_baselines(made: Evaluation) -> None:
     table = made.rank(condition="video", draws=200, stability=20)
     assert isinstance(table, RankingTable)
     frame = table.to_pandas().set_index("system")

@@ -39,7 +39,7 @@ def ranks(store: Store) -> dict[str, int]:
     }
 
 
-def test_who_is_disqualified_has_no_place_and_takes_none_from_others(store: Store) -> None:
+def test_who_is_disqualified_has_no_rank_and_takes_none_from_others(store: Store) -> None:
     before = ranks(store)
     assert before == {"team-red": 1, "team-blue": 2, "team-green": 3}
     disqualify(store, "focus", "team-red", WHY, at=NOW)

@@ -28,7 +28,7 @@ def error(*words: str | Path) -> tuple[int, dict[str, Any]]:
     return done.returncode, found
 
 
-def test_the_place_and_what_was_found_and_expected(tmp_path: Path) -> None:
+def test_the_location_and_what_was_found_and_expected(tmp_path: Path) -> None:
     code, found = error("results", "focus", "--store", tmp_path / "none.db")
     assert (code, found["kind"], found["file"]) == (1, "input", str(tmp_path / "none.db"))
     assert found["found"] == "no such file"

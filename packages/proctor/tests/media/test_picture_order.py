@@ -127,7 +127,7 @@ def test_one_by_one_is_all_at_once_is_plain_decoding(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["v.webm", "v.mkv", "v.mp4"])
 @pytest.mark.parametrize("keyint", [25, 250])
 @pytest.mark.parametrize("b_frames", [0, 3])
-def test_one_picture_far_from_its_place_is_refused(name: str, keyint: int, b_frames: int, tmp_path: Path) -> None:
+def test_one_picture_far_from_its_position_is_refused(name: str, keyint: int, b_frames: int, tmp_path: Path) -> None:
     """It says 9 s instead of about 1.2 s: pictures up to there were taken for the one before it, silently."""
     codec = "libvpx-vp9" if name == "v.webm" else "libx264"
     video = ClockVideo(range(0, 4000, 40), keyint=keyint, codec=codec, b_frames=0 if name == "v.webm" else b_frames)
@@ -139,7 +139,7 @@ def test_one_picture_far_from_its_place_is_refused(name: str, keyint: int, b_fra
             library.jpegs([Picture(name, time) for time in times])
 
 
-def test_a_picture_a_little_out_of_place_is_put_back(tmp_path: Path) -> None:
+def test_a_picture_a_little_out_of_order_is_put_back(tmp_path: Path) -> None:
     """Without B-frames the order of decoding is that of showing: the third of three that disagree is the odd one."""
     source = write_clock_video(tmp_path / "plain.mkv", ClockVideo(range(0, 4000, 40), keyint=25))
     assert with_odd_time(source, tmp_path / "v.mkv", 30, 1.333)
@@ -148,7 +148,7 @@ def test_a_picture_a_little_out_of_place_is_put_back(tmp_path: Path) -> None:
     assert [read_clock(jpeg) for jpeg in jpegs] == list(range(100))
 
 
-def test_with_b_frames_it_is_an_error_where_its_place_decides(tmp_path: Path) -> None:
+def test_with_b_frames_it_is_an_error_where_its_position_decides(tmp_path: Path) -> None:
     source = write_clock_video(tmp_path / "plain.mkv", ClockVideo(range(0, 4000, 40), keyint=25, b_frames=2))
     with av.open(str(source)) as container:
         stamps = [packet.pts for packet in container.demux(video=0) if packet.size]

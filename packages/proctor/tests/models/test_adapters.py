@@ -117,7 +117,7 @@ def test_an_adapter_that_does_nothing_is_refused(base: Path, tmp_path: Path) -> 
         said(f"{base}+{inert}")
 
 
-def test_tensors_without_a_place_are_refused(base: Path, adapter: Path) -> None:
+def test_tensors_without_a_counterpart_are_refused(base: Path, adapter: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     file = adapter / "adapter_model.safetensors"

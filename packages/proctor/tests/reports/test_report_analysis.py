@@ -177,7 +177,7 @@ def test_a_filled_dot_is_an_interval_without_the_score_and_long_ones_end_in_arro
     assert {"a", "b", "c", "d", "odds", "none"} <= set(texts(drawn))
 
 
-def test_lines_that_share_a_place_stand_apart_and_keep_its_number() -> None:
+def test_lines_that_share_a_rank_stand_apart_and_keep_its_number() -> None:
     shown = texts(draw_rank_lines("k", "t", ["a", "b", "c"], ["one", "two"], [[1, 3], [1, 1], [3, 1]]))
     assert sorted(text for text in shown if text.isdigit()) == ["1", "1", "1", "1", "3", "3"]
     assert shown.count("a") == 2

@@ -368,7 +368,7 @@ def test_no_figure_has_two_texts(figures: Figures) -> None:
     assert differing == {}, "\n".join(f"{key}: {found}" for key, found in list(differing.items())[:10])
 
 
-def test_every_place_was_crawled(figures: Figures) -> None:
+def test_every_output_was_crawled(figures: Figures) -> None:
     """A place whose figures nobody else has was not read, or shows other things than it did."""
     compared = [f"compare {what}" for what in ("conditions", "systems", "all systems")]
     forms = ("terminal", "json", "csv", "frame", "notebook")

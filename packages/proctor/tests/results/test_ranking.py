@@ -206,7 +206,7 @@ def test_free_text_that_nobody_has_judged_is_left_out_for_all(tmp_path: Path) ->
     assert (found.items, found.left_out, found.judge) == (200, 40, "code")
 
 
-def test_a_place_does_not_depend_on_the_seed(tmp_path: Path) -> None:
+def test_a_rank_does_not_depend_on_the_seed(tmp_path: Path) -> None:
     """Twenty videos: more than can be enumerated, so that drawn flips decided at the very level."""
     store = contest_store(tmp_path, videos=20)
     for number in range(6):
@@ -236,7 +236,7 @@ class SomeRows:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_whose_place_is_open_is_what_every_reading_by_itself_says(seed: int) -> None:
+def test_whose_rank_is_open_is_what_every_reading_by_itself_says(seed: int) -> None:
     """Systems that hardly differ, so that many ties are broken; some lack much, and others hardly anything."""
     rng, names = np.random.default_rng(seed), list("abcdefgh")
     videos, buckets = np.repeat(np.arange(8), 6), np.tile([0, 0, 1, 1, 2, 2], 8)
@@ -449,7 +449,7 @@ def test_groups_that_are_enough_for_one_comparison_may_be_too_few_for_several(tm
     assert verdicts == {"all": "ahead", "easy": "too few groups", "hard": "too few groups"}
 
 
-def test_who_has_no_score_has_no_place_even_alone(tmp_path: Path) -> None:
+def test_who_has_no_score_has_no_rank_even_alone(tmp_path: Path) -> None:
     store = contest_store(tmp_path, failed=None, items=24, texts=24)
     write_run(store, "silent", ["none"] * 24)
     found = board(store)

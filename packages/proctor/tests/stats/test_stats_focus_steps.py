@@ -130,7 +130,7 @@ def found_positions(found: Standings) -> dict[str, tuple[int, bool]]:
 
 
 @pytest.mark.parametrize(("before", "first"), [(0, 1), (1, 2), (2, 3), (3, 4)])
-def test_ties_are_broken_in_the_first_three_places_and_no_further(before: int, first: int) -> None:
+def test_ties_are_broken_in_the_first_three_ranks_and_no_further(before: int, first: int) -> None:
     """Some that are clearly ahead, and two that can't be told apart behind them: broken where they begin at 1, 2 or
     3."""
     steps = [[1] * (80 - 20 * k) + [0] * (20 * k) for k in range(before)]

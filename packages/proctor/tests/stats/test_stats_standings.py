@@ -78,7 +78,7 @@ def test_ranks_in_buckets_by_hand() -> None:
     assert [(one.name, one.mean) for one in bare.systems] == [("a", 1.0), ("b", 0.75), ("c", 0.0)]
 
 
-def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
+def test_a_tie_in_the_first_ranks_is_broken_by_the_win_rate() -> None:
     # b is above a by one video of 12: no rank may come of that, but it wins more samples.
     matrix, videos, buckets = shaped([[0, *GOOD[1:]]], [GOOD], [BAD])
     found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x"], RankingPlan(draws=2000))
@@ -111,7 +111,7 @@ def test_a_system_that_was_not_there_in_a_bucket_is_last_there_and_keeps_its_oth
     assert order(found) == [("a", 1, 2.0), ("b", 2, -1.0), ("c", 2, -1.0)]
 
 
-def test_ties_behind_the_third_place_stay() -> None:
+def test_ties_behind_the_third_rank_stay() -> None:
     matrix, videos, buckets = shaped([GOOD], [GOOD], [GOOD], [BAD], [[1, *BAD[1:]]])
     found = rank_buckets(matrix, list("abcde"), videos, buckets, ["x"], RankingPlan(draws=200))
     assert [(one.name, one.rank, one.tie_broken) for one in found.systems] == [
@@ -188,7 +188,7 @@ def test_renaming_and_order_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_finds_the_better_system_and_its_places_add_up(rule: Any) -> None:
+def test_every_rule_finds_the_better_system_and_its_ranks_add_up(rule: Any) -> None:
     matrix, names, videos, buckets = drawn_case(5)
     found = rank_buckets(matrix, names, videos, buckets, list("wxyz"), RankingPlan(rule=rule, draws=300, stability=60))
     assert found.systems[0].name in {"s4", "s5"}

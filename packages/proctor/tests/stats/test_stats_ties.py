@@ -171,7 +171,7 @@ def near_copies(seed: int) -> tuple[Standings, Standings]:
 
 
 @pytest.mark.simulation
-def test_near_copies_cost_the_first_place_and_head_to_head_does_not() -> None:
+def test_near_copies_cost_rank_one_and_head_to_head_does_not() -> None:
     boards = repetitions(60)
     lost = kept = told = 0
     for seed in range(boards):

@@ -193,7 +193,7 @@ def test_every_broken_order_has_a_status(instances: Instances, case: str) -> Non
     assert ("labels" in answer.extra) == (case in {"missing", "twice", "unknown", "empty", "one label"})
 
 
-def test_the_ruled_variant_takes_each_label_at_its_first_place_and_adds_none(instances: Instances) -> None:
+def test_the_ruled_variant_takes_each_label_at_its_first_position_and_adds_none(instances: Instances) -> None:
     reply = {"OrderReply": {"rationale": "", "order": ["X", "B", "A", "B"]}}
     unsure = KeyFrameModel(instances.positions, certain=False, step=lambda _: None, reply=reply)
     with FaultyServer(unsure) as server:

@@ -201,7 +201,7 @@ def test_majority_takes_the_best_constant_of_each_format() -> None:
     assert [ask(shuffled, item).parsed for item in items] == [ask(system, item).parsed for item in items]
 
 
-def test_of_orders_the_constant_is_an_order_of_places() -> None:
+def test_of_orders_the_constant_is_an_order_of_positions() -> None:
     """Every item names its labels again, so an order of names would only learn the key by heart."""
 
     def order(labels: str, answer: str, name: str) -> Item:

@@ -165,7 +165,7 @@ def test_media_are_found_beside_the_questions_or_in_a_folder_there(where: str, t
     assert [item.media[0].source for item in benchmark.items] == ["a.mp4", "b.mp4"]
 
 
-def test_a_link_to_another_folder_is_no_place_for_media(tmp_path: Path) -> None:
+def test_a_link_to_another_folder_is_no_folder_of_media(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "a.mp4").write_bytes(b"")
     text = "id,question,answer,video\nq1,Is it on?,yes,a.mp4\n"

@@ -106,7 +106,7 @@ def test_a_choice_that_does_not_fit_is_told_and_asked_again(
     assert any(reason in request.text for request in server.requests)
 
 
-def test_letters_are_even_whatever_place_the_writer_prefers(one_source: Path, server: FaultyServer) -> None:
+def test_letters_are_even_whatever_position_the_writer_prefers(one_source: Path, server: FaultyServer) -> None:
     def first(said: dict[str, Any], _: str) -> dict[str, Any]:
         right = said["options"][said["key"] - 1]
         return said | {"options": [right, *(one for one in said["options"] if one != right)], "key": 1}

@@ -179,7 +179,7 @@ def test_many_values_of_ratings_are_put_together() -> None:
     assert sum(level.n for level in found.levels) == 100
 
 
-def test_gaps_are_between_the_places_that_equal_values_share() -> None:
+def test_gaps_are_between_the_ranks_that_equal_values_share() -> None:
     rng = np.random.default_rng(3)
     ratings = rng.integers(0, 3, 40) / 2
     scores = rng.integers(0, 6, 40) / 5
