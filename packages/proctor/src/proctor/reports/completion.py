@@ -24,7 +24,7 @@ from proctor.reports.figures import RIGHT, Axis, ChartSeries, Panel, Stack
 from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import rows_figure
 from proctor.results import BOTH, FAILED_POLICIES, Consumption, Result, policies
-from proctor.runs import Run
+from proctor.runs import Run, repeats_of
 
 _STATUSES = (
     ChartSeries("answered", RIGHT),
@@ -54,6 +54,7 @@ def statuses_section(source: Source) -> Section | None:
     if not runs:
         return None
     counts = [list(source.statuses(run).values()) for run in runs]
+    what = "Answers" if any(repeats_of(run.settings) > 1 for run in runs) else "Items"
     one_condition = len(source.conditions) == 1
     names = [run.system if one_condition else f"{run.system} / {run.condition}" for run in runs]
     there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
@@ -63,7 +64,7 @@ def statuses_section(source: Source) -> Section | None:
         (Cell(run.system), run.condition, *own, sum(found))
         for run, own, found in zip(runs, of_shown, counts, strict=True)
     ]
-    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in shown), ">Items")
+    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in shown), f">{what}")
     bars = [Stack(own) for own in of_shown]
     title, lacking = "Completion", _lacking(counts)
     figure = rows_figure(
@@ -73,14 +74,15 @@ def statuses_section(source: Source) -> Section | None:
         [Panel("", bars)],
         Axis((0.0, max(1.0, *map(sum, counts)))),
         series=shown,
-        caption="Items by how the question ended, for each run.",
-        numbers=Table("Items by how the question ended, for each run.", heads, tuple(rows)),
+        caption=f"{what} by how the question ended, for each run.",
+        numbers=Table(f"{what} by how the question ended, for each run.", heads, tuple(rows)),
     )
     failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
     whole = there == [0] and len({sum(found) for found in counts}) == 1
-    blocks: list[Block | str] = [
-        Prose(f"Every run answered all {count_of(sum(counts[0]), 'item')}.") if whole else figure
-    ]
+    said = (
+        f"answered all {count_of(sum(counts[0]), 'item')}" if what == "Items" else f"gave all {sum(counts[0])} answers"
+    )
+    blocks: list[Block | str] = [Prose(f"Every run {said}.") if whole else figure]
     if flags := _flags(source):
         blocks += ["Flags of the judges' replies", flags]
     return Section(
@@ -118,9 +120,11 @@ def _flags(source: Source) -> Table | None:
 
 
 def _flagged(row: Result) -> tuple[int, int]:
-    """The numbers of flagged replies and of all replies."""
+    """The numbers of flagged replies and of all replies. Of items with fewer replies than others in several repetitions
+    each counts alike, so that the first number is then about right."""
     lacking = row.failed + row.missing + row.unresolved if row.policy in {BOTH, FailedPolicy.WRONG} else 0
-    return round((row.if_excluded or 0.0) * (row.n - lacking)), row.n - lacking
+    replies = row.n * row.repetitions - lacking
+    return round((row.if_excluded or 0.0) * replies), replies
 
 
 _PARTS = (("model", "Model"), ("media", "Media"), ("queue", "Queue"), ("retry", "Retries"))

@@ -433,10 +433,12 @@ def judged_repeatedly(store: Store) -> set[int]:
         return set(connection.scalars(select(table.c.run).distinct()))
 
 
-def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
-    """The labels of one run's scores by the item's place in the table."""
+def load_labels(
+    store: Store, run: Run, items: ItemTable, metric: str, scorer: str, repetition: int = 0
+) -> dict[int, str]:
+    """The labels of the scores of one repetition of a run by the item's place in the table."""
     table = schema.scores
-    own = schema.repetition_of(table, run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
+    own = schema.repetition_of(table, run.id, repetition) & (table.c.metric == metric) & (table.c.scorer == scorer)
     with store.reading() as connection:
         texts = keyed_texts(connection, table.c.item, table.c.label, own)
     found: dict[int, str] = {}
