@@ -23,7 +23,7 @@ import proctor
 from proctor.core import ACCURACY, Item, interval, percent, points
 from proctor.results import load_items, reliances
 from proctor.results.run_scores import load_run_scores
-from proctor.stats import Resampling, mean_interval
+from proctor.stats import Resampling, mean_interval, paired_difference
 from proctor.tasks.simulated import READER, simulate
 
 SYSTEM = "classical-vision"
@@ -85,7 +85,7 @@ def claims_of(made: proctor.Evaluation) -> dict[str, Any]:
         ("evidence - black", found["occlude-evidence"], found["black"]),
     ):
         both = ~np.isnan(moved) & ~np.isnan(still) & ~np.isnan(found["occlude-elsewhere"])
-        gap = mean_interval((moved - still)[both], table.group[both], Resampling(bounds=(-1, 1)))
+        gap = paired_difference(moved[both], still[both], table.group[both], Resampling(bounds=(0, 1)))
         claims[name] = {
             "n": gap.n,
             "groups": gap.groups,
@@ -106,7 +106,10 @@ def claim_lines(claims: dict[str, Any]) -> list[str]:
     for name, one in claims.items():
         says = "; ".join(f"{what}: {'yes' if kept else 'no'}" for what, kept in one.items() if isinstance(kept, bool))
         gap = points(ACCURACY, one["difference"], *one["interval"])
-        lines.append(f"{name}: {gap}, {one['n']} questions in {one['groups']} videos" + (f". {says}" if says else ""))
+        lines.append(
+            f"{name}: {gap}, p {one['p']:.2g}, {one['n']} questions in {one['groups']} videos"
+            + (f". {says}" if says else "")
+        )
     return lines
 
 
@@ -149,8 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     each = lost.comparison.difference
     print(
         f"\nReliance {points(ACCURACY, each.value, each.ci_low, each.ci_high)}, p {each.p:.2g}, {each.n} questions in "
+        f"{each.groups} videos. Asked: {asked}"
     )
-    print(f"{each.groups} videos. Asked: {asked}")
     print("\n".join(claim_lines(claims)))
 
 

@@ -32,6 +32,7 @@ from proctor.interchange.export_source import (
     ExportSource,
     Written,
     check_origin,
+    confidence_text,
     model_of,
     public_settings,
     references_of,
@@ -297,6 +298,8 @@ def _metadata(source: ExportSource, run: Run, item: Item, answer: Answer, score:
         found["label"] = score.label
     if media:
         found["media"] = json.dumps(media, ensure_ascii=False)
+    if sure := confidence_text(answer):
+        found["confidence"] = sure
     if shown := shown_text(answer):
         found["shown"] = shown
     seeds = source.card.seeds
