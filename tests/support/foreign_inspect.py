@@ -275,7 +275,7 @@ def repetitions(folder: Path) -> dict[str, Any]:
     both = [
         [
             sorted(
-                (item, one.text, one.parsed, one.extra["confidence"]["value"])
+                (item, one.text, one.parsed, one.confidence.value if one.confidence else None)
                 for item, one in found.store.answers(found.runs[0], number).items()
             )
             for number in found.store.repetitions(found.runs[0])

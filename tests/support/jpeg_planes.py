@@ -21,7 +21,7 @@ def planes_of(jpeg: bytes) -> Planes:
         (frame,) = list(container.decode(video=0))
     assert frame.format.name == "yuvj420p"
     found = [
-        np.frombuffer(plane, dtype=np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
+        np.frombuffer(bytes(plane), dtype=np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
         for plane in frame.planes
     ]
     return found[0], found[1], found[2]

@@ -55,9 +55,39 @@ def statuses_section(source: Source) -> Section | None:
         return None
     counts = [list(source.statuses(run).values()) for run in runs]
     what = "Answers" if any(repeats_of(run.settings) > 1 for run in runs) else "Items"
-    one_condition = len(source.conditions) == 1
-    names = [run.system if one_condition else f"{run.system} / {run.condition}" for run in runs]
     there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
+    blocks: list[Block | str]
+    if there == [0] and len({sum(found) for found in counts}) == 1:
+        blocks = [Prose(_all_answered(sum(counts[0]), what))]
+    else:
+        blocks = [_statuses_figure(source, counts, there, what)]
+    if flags := _flags(source):
+        blocks += ["Flags of the judges' replies", flags]
+    return Section(
+        key="statuses",
+        title=_COMPLETION,
+        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
+        "are the system's own failures and count as wrong. So do abstentions, except on questions that can't be answered. Failed ones are infrastructure errors: they are not "
+        "answers, and are asked again when the run is resumed.",
+        blocks=blocks,
+        finding=_lacking(counts) or "all answered",
+        count=thousands(failures) if failures else "",
+    )
+
+
+_COMPLETION = "Completion"
+
+
+def _all_answered(count: int, what: str) -> str:
+    items = f"Every run answered all {count_of(count, 'item')}."
+    return items if what == "Items" else f"Every run gave all {count_of(count, 'answer')}."
+
+
+def _statuses_figure(source: Source, counts: Sequence[Sequence[int]], there: Sequence[int], what: str) -> Block:
+    """A bar for each run with the statuses that are `there`, and its numbers."""
+    runs, one_condition = source.ordered_runs, len(source.conditions) == 1
+    names = [run.system if one_condition else f"{run.system} / {run.condition}" for run in runs]
     shown = [_STATUSES[number] for number in there]
     of_shown = [[found[number] for number in there] for found in counts]
     rows: list[Row] = [
@@ -66,34 +96,15 @@ def statuses_section(source: Source) -> Section | None:
     ]
     heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in shown), f">{what}")
     bars = [Stack(own) for own in of_shown]
-    title, lacking = "Completion", _lacking(counts)
-    figure = rows_figure(
+    return rows_figure(
         "statuses-0",
-        title,
+        _COMPLETION,
         names,
         [Panel("", bars)],
         Axis((0.0, max(1.0, *map(sum, counts)))),
         series=shown,
         caption=f"{what} by how the question ended, for each run.",
         numbers=Table(f"{what} by how the question ended, for each run.", heads, tuple(rows)),
-    )
-    failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
-    whole = there == [0] and len({sum(found) for found in counts}) == 1
-    said = (
-        f"answered all {count_of(sum(counts[0]), 'item')}" if what == "Items" else f"gave all {sum(counts[0])} answers"
-    )
-    blocks: list[Block | str] = [Prose(f"Every run {said}.") if whole else figure]
-    if flags := _flags(source):
-        blocks += ["Flags of the judges' replies", flags]
-    return Section(
-        key="statuses",
-        title=title,
-        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
-        "are the system's own failures and count as wrong. So do abstentions, except on questions that can't be answered. Failed ones are infrastructure errors: they are not "
-        "answers, and are asked again when the run is resumed.",
-        blocks=blocks,
-        finding=lacking or "all answered",
-        count=thousands(failures) if failures else "",
     )
 
 

@@ -245,7 +245,7 @@ def _of_run(
     there = ~np.isnan(values)
     given = [one.get(item.id) for one in answers for item in asked]
     told = [_confidence(one) for one in given]
-    sure = np.array([np.nan if one is None or one.value is None else round(one.value, _DIGITS) for one in told])
+    sure = np.array([_value_of(one) for one in told])
     group = np.tile(items.group, len(repetitions))
     losses, groups = 1 - values[there], group[there]
     plan = Resampling(options.draws, options.level, options.seed, bounds=(0.0, 1.0))
@@ -253,12 +253,12 @@ def _of_run(
     declined = np.array([_declined(item, answer) for item, answer in pairs], dtype=np.bool_)
     means = scored.values(policy)
     valued = ~np.isnan(means)
-    some = bool(np.any(there & ~np.isnan(sure)))
+    curve, calibrated, errors = _worth(losses, sure[there], groups, plan)
     return ConfidenceResult(
         system=run.system,
         condition=run.condition,
         abstain=abstain_of(run),
-        sources=tuple(sorted({one.source for one in told if one is not None and one.value is not None})),
+        sources=_sources(told),
         n=int(valued.sum()),
         answers=int(there.sum()),
         repetitions=len(repetitions),
@@ -267,11 +267,11 @@ def _of_run(
         policy=policy.value if np.any(scored.lacking) else "",
         **_counts(given, sure, values),
         declined=int(declined.sum()),
-        missing=tuple(Counter(_reason(one) for one in told if one is not None and one.missing).most_common()),
+        missing=_reasons(told),
         accuracy=mean_interval(means[valued], items.group[valued], replace(plan, shares=scored.shares_of_hits)),
-        curve=risk_coverage(losses, sure[there], groups, plan) if some else None,
-        calibration=calibration(losses, sure[there], groups, plan) if some else None,
-        sure=sure_errors(losses, sure[there], groups, least=SURE) if some else None,
+        curve=curve,
+        calibration=calibrated,
+        sure=errors,
         made_up=_made_up(run, given, declined, group, plan),
     )
 
@@ -281,9 +281,27 @@ def _confidence(answer: Answer | None) -> Confidence | None:
     return None if answer is None or answer.status is not Status.ANSWERED else answer.confidence
 
 
-def _reason(one: Confidence) -> str:
-    """Why a confidence is missing, without the words of the reply."""
-    return one.missing.partition(":")[0]
+def _value_of(one: Confidence | None) -> float:
+    return np.nan if one is None or one.value is None else round(one.value, _DIGITS)
+
+
+def _sources(told: Sequence[Confidence | None]) -> tuple[str, ...]:
+    return tuple(sorted({one.source for one in told if one is not None and one.value is not None}))
+
+
+def _reasons(told: Sequence[Confidence | None]) -> tuple[tuple[str, int], ...]:
+    """Why confidences are missing, without words of the replies, the most frequent reason first."""
+    return tuple(Counter(one.public.missing for one in told if one is not None and one.missing).most_common())
+
+
+def _worth(
+    losses: Floats, sure: Floats, groups: Ints, plan: Resampling
+) -> tuple[RiskCoverage | None, CalibrationGap | None, SureErrors | None]:
+    """What the confidences are worth; nothing without any."""
+    if np.isnan(sure).all():
+        return None, None, None
+    curve, gap = risk_coverage(losses, sure, groups, plan), calibration(losses, sure, groups, plan)
+    return curve, gap, sure_errors(losses, sure, groups, least=SURE)
 
 
 def _counts(given: Sequence[Answer | None], sure: Floats, values: Floats) -> dict[str, int]:
