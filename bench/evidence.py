@@ -91,6 +91,7 @@ def claims_of(made: proctor.Evaluation) -> dict[str, Any]:
             "groups": gap.groups,
             "difference": gap.value,
             "interval": [gap.ci_low, gap.ci_high],
+            "p": gap.p,
         }
     low, high = claims["elsewhere - video"]["interval"]
     claims["elsewhere - video"]["within 2 points"] = abs(claims["elsewhere - video"]["difference"]) <= NEAR

@@ -293,7 +293,7 @@ class MediaLibrary:
             else:
                 shots = self._shots(source, region, own)
             served.update(zip(positions, shots, strict=True))
-        return [blackened(served[place]) if one.black else served[place] for place, one in enumerate(pictures)]
+        return [blackened(served[position]) if one.black else served[position] for position, one in enumerate(pictures)]
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
