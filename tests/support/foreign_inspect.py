@@ -287,6 +287,7 @@ def repetitions(folder: Path) -> dict[str, Any]:
         "epochs": [log.eval.config.epochs, sorted({sample.epoch for sample in log.samples or ()})],
         "status": log.status,
         "samples": len(log.samples or ()),
+        "scored": [[one.scored_samples, one.unscored_samples] for one in log.results.scores] if log.results else [],
     }
 
 

@@ -175,6 +175,7 @@ class _SystemRecord:
             **{name: str(getattr(row, name)) for name in ("failed", "timed_out", "refused", "error", "missing")},
             **({"abstained": str(row.abstained)} if row.abstained else {}),
             "not_scored": str(row.unresolved + row.unscored),
+            **({"repetitions": str(row.repetitions)} if row.repetitions > 1 else {}),
             "policy": row.policy or "nothing is lacking",
             **{name: repr(value) for name in ("if_wrong", "if_excluded") if (value := getattr(row, name)) is not None},
         }
