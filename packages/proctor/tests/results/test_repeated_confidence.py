@@ -140,7 +140,7 @@ def test_the_same_answer_given_five_times_is_one_answer(tmp_path: Path) -> None:
 def test_the_figures_are_those_of_all_answers_as_rows(tmp_path: Path) -> None:
     """An oracle: the statistics on a table of answers, each with its item's group."""
     rng = np.random.default_rng(11)
-    for number in range(6):
+    for number in range(4):
         rows: list[list[Said]] = [
             [
                 (bool(rng.random() < 0.6), round(float(rng.random()), 2)) if rng.random() < 0.9 else (True, None)
