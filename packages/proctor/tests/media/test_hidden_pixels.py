@@ -16,7 +16,7 @@ from proctor.core import Evidence, EvidenceBox, Image, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import CONDITIONS, ConditionContext, MediaLibrary, MediaSettings, from_jpegs
 from proctor.media.evidence_conditions import EvidenceCondition
-from proctor.media.pictures import hidden_box
+from proctor.media.pictures import touched_pixels
 from tests.support.jpeg_planes import Mask, assert_same_but_for, touched
 from tests.support.medical_files import dicom
 from tests.support.sent_pictures import sent_pictures
@@ -148,13 +148,13 @@ def test_the_control_hides_no_pixel_of_the_evidence(tmp_path: Path) -> None:
         assert not (mask_of(evidence, width, height) & mask_of(away, width, height)).any()
 
 
-def test_a_hidden_box_has_every_pixel_it_touches() -> None:
+def test_a_touched_pixels_has_every_pixel_it_touches() -> None:
     rng = np.random.default_rng(5)
     for _ in range(500):
         width, height = int(rng.integers(16, 400)), int(rng.integers(16, 400))
         (box,) = boxes_at(rng, 0, 1, 0.9)
         region = Region(x=box.x, y=box.y, width=box.width, height=box.height)
-        left, top, right, bottom = hidden_box(region, width, height)
+        left, top, right, bottom = touched_pixels(region, width, height)
         mask = mask_of((region,), width, height)
         if not mask.any():  # less than a hundredth of a pixel is one all the same
             assert (right - left, bottom - top) >= (1, 1)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Metric, Reference, Score, Status
+import proctor
+from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, InputError, Item, Metric, Reference, Score, Status
 from proctor.core.formats import BinaryFormat
-from proctor.results import Options, load_items, results, status_counts
+from proctor.results import Options, load_items, read_pilot, results, status_counts
 from proctor.results.results import Result
 from proctor.runs import Store
 
@@ -18,17 +19,41 @@ Given = float | Status | None
 
 
 def stored(
-    path: Path, rows: list[list[Given]], *, scorer: str = "code", unscored: tuple[int, ...] = (), asked: int = 0
+    path: Path,
+    rows: list[list[Given]],
+    *,
+    scorer: str = "code",
+    unscored: tuple[int, ...] = (),
+    in_group: int = 1,
+    asked: int = 0,
 ) -> Store:
-    """A run of as many items as there are rows, each with what became of its repetitions; no scores in the repetitions
-    `unscored`. `asked` repetitions were asked for, by default all."""
+    """A run of as many items as there are rows (groups of `in_group`), each with what became of its repetitions; no scores
+    in the repetitions `unscored`. `asked` repetitions were asked for, by default all."""
     items = tuple(
-        Item(id=f"q{number}", group=f"v{number}", question="?", answer=BinaryFormat(), reference=Reference(answer=True))
+        Item(
+            id=f"q{number}",
+            group=f"v{number // in_group}",
+            question="?",
+            answer=BinaryFormat(),
+            reference=Reference(answer=True),
+        )
         for number in range(len(rows))
     )
     store = Store(path / "runs.db")
     store.add_benchmark(Benchmark("toy", "Toy", items, (ACCURACY,), "accuracy"))
-    run = store.start_run("toy", "model", "video", {"repeats": asked or len(rows[0])})
+    return with_run(store, "model", rows, scorer=scorer, unscored=unscored, asked=asked)
+
+
+def with_run(
+    store: Store,
+    system: str,
+    rows: list[list[Given]],
+    *,
+    scorer: str = "code",
+    unscored: tuple[int, ...] = (),
+    asked: int = 0,
+) -> Store:
+    run, items = store.start_run("toy", system, "video", {"repeats": asked or len(rows[0])}), store.items("toy")
     for repetition in range(len(rows[0])):
         written: list[tuple[Answer, list[Score]]] = []
         for item, row in zip(items, rows, strict=True):
@@ -152,3 +177,31 @@ def test_levels_are_counted_over_all_repetitions(tmp_path: Path) -> None:
         score = Score(item_id="q", repetition=repetition, metric="grade", value=value, scorer="j", label=level)
         store.write(run, [(said, [score])])
     assert row_of(store).levels == {"good": 2, "poor": 1}
+
+
+FIRST: list[list[Given]] = [[RIGHT, RIGHT], [RIGHT, WRONG], [RIGHT, RIGHT], [WRONG, WRONG]]
+
+
+@pytest.mark.parametrize(
+    ("second", "parts"),
+    [
+        # differences of means 1, 1/2, 1/2, 0: within groups 1/8, between them 1/4. Single answers vary by 1/8 in each run,
+        # means of two by half of that, so that nothing is left for the items.
+        ([[WRONG, WRONG], [WRONG, WRONG], [RIGHT, WRONG], [WRONG, WRONG]], (1 / 16, 0.0, 1 / 4)),
+        # differences 1, 1/2, 0, 0: within 1/16, between 9/16; single answers are as noisy as the other run's
+        ([[WRONG], [WRONG], [RIGHT], [WRONG]], (1 / 4, 0.0, 1 / 4)),
+    ],
+)
+def test_a_pilot_with_repetitions_says_how_single_answers_vary(
+    second: list[list[Given]], parts: tuple[float, ...], tmp_path: Path
+) -> None:
+    store = with_run(stored(tmp_path, FIRST, in_group=2), "other", second)
+    found = read_pilot(store, "toy", ("model", "other"))
+    assert (found.parts.group, found.parts.item, found.parts.repetition) == pytest.approx(parts)
+    assert found.repetitions == (2, len(second[0]))
+    with pytest.raises(InputError, match="found a pilot with repetitions"):
+        read_pilot(store, "toy", ("model", "other"), sd_repetition=10)
+    once, often = (
+        proctor.plan(store, systems=("model", "other"), margin=3, repeats=again).rows[0] for again in (1, 50)
+    )
+    assert once["groups"] > often["groups"]

@@ -173,7 +173,7 @@ def encode(
     if finish.text:
         paint(picture, finish.text)
     for hidden in finish.hides:
-        picture.paste((0, 0, 0), hidden_box(hidden, *picture.size))
+        picture.paste((0, 0, 0), touched_pixels(hidden, *picture.size))
     return _jpeg(picture, settings.quality)
 
 
@@ -244,10 +244,10 @@ _ROUNDED_PX = 0.01
 """An edge this little beyond a pixel's is that pixel's: fractions of pictures are often rounded."""
 
 
-def hidden_box(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
+def touched_pixels(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
     """All pixels that a hidden region touches: left, top, right and bottom.
 
-    >>> hidden_box(Region(x=0.25, y=0.11, width=0.5, height=0.2), 100, 10)
+    >>> touched_pixels(Region(x=0.25, y=0.11, width=0.5, height=0.2), 100, 10)
     (25, 1, 75, 4)
     """
     left = min(math.floor(region.x * width + _ROUNDED_PX), width - 1)
