@@ -86,7 +86,7 @@ doctests: install ## Examples of docstrings, and the pages of the documentation,
 	$(BIN)/python -m pytest --quiet --doctest-modules $(PACKAGES:%=packages/%/src)
 	$(ONE_THREAD) $(BIN)/python -m pytest --quiet --numprocesses 2 --max-worker-restart 0 -m pages tests/docs
 
-docs: install ## Write the generated parts of the documentation anew
+docs: install ## Write the generated parts of the documentation
 	$(BIN)/python tools/docs.py
 
 clean: ## Remove what was built here

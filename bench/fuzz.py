@@ -1,7 +1,7 @@
 """Broken files for every reader, hostile texts for every format and guard, for as long as one likes.
 
 Each target runs in a process of its own, which may grow by 500 MB and spend 5 s on a case; one that hangs, grows
-or raises anything but a refusal is told with the seed that repeats it.
+or raises anything but a refusal is reported with the seed that repeats it.
 
     python bench/fuzz.py --minutes 5
     python bench/fuzz.py --target focus --seed 1234     one case again, with its traceback

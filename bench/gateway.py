@@ -26,10 +26,10 @@ from tests.support.doubles_of_boxes import Shows
 
 PROGRAM = """
 import json, os, socket, time
-place = os.environ["PROCTOR_SOCKET"]
+path = os.environ["PROCTOR_SOCKET"]
 listener = socket.socket(socket.AF_UNIX)
-listener.bind(place)
-os.chmod(place, 0o666)
+listener.bind(path)
+os.chmod(path, 0o666)
 listener.listen(16)
 while True:
     connection = listener.accept()[0]
@@ -95,7 +95,7 @@ def system(image: str, given: argparse.Namespace, *, question_s: float) -> Boxed
 
 
 async def on_top(boxed: BoxedSystem, number: int, given: argparse.Namespace) -> float:
-    """Milliseconds of one question, all told (its file is written and removed, too), without the container's own."""
+    """Milliseconds of one question, in total (its file is written and removed, too), without the container's own."""
     started = time.perf_counter()
     answer = await asked(boxed, f"q{number}", str(given.own), bytes(given.picture))
     taken = time.perf_counter() - started

@@ -107,7 +107,7 @@ def mutants_of(file: Path, tree: Path) -> list[Mutant]:
 def _hidden(module: ast.Module) -> set[int]:
     """Nodes that are left alone: those for type checkers, which change nothing in a program (`TYPE_CHECKING`, `total=`
     of a class); decorators (whether a class is frozen changes no number); `strict=` of pairings, which guards against
-    what does not occur; and what stands within f-strings, whose places Python 3.11 does not tell."""
+    what does not occur; and what stands within f-strings, whose positions Python 3.11 does not tell."""
     found, bare = list[ast.AST](), set[int]()
     for node in ast.walk(module):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

@@ -30,7 +30,8 @@ from proctor_web.video import ItemMedia, ShownItem
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.firefox import FirefoxPage, find_firefox, open_firefox
 from tests.support.player_check import ClockTruth, Played, play_all, seek_all, truth_of
-from tests.support.web_player import clock_kinds, review_app, serving, write_clock_kinds
+from tests.support.served_app import serving
+from tests.support.web_player import clock_kinds, review_app, write_clock_kinds
 
 RATES = (0.25, 2.0)
 _SLOW_PICTURES = 25

@@ -321,7 +321,7 @@ QUOTIENTS: dict[str, tuple[Callable[[Floats], Floats], tuple[float, float]]] = {
 
 def rank_coverage(repetitions: int) -> dict[str, float]:
     """Share of benchmarks whose simultaneous 95 % intervals hold all true ranks, every rank that equal systems share
-    included, and the share of systems whose spread of places over samples, printed as an interval before, does. Five
+    included, and the share of systems whose spread of ranks over samples, printed as an interval before, does. Five
     systems, four buckets of two questions a video, each video with an ease of its own for all and for each system."""
     truths = {
         "equal": np.zeros(5),

@@ -52,9 +52,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    MODEL, place = load(), os.environ.get("PROCTOR_SOCKET")
+    MODEL, path = load(), os.environ.get("PROCTOR_SOCKET")
     Handler.log_message = lambda *_: None
-    server = UnixStreamServer(place, Handler) if place else HTTPServer(("", 4743), Handler)
-    if place:
-        Path(place).chmod(0o666)  # who asks is another user
+    server = UnixStreamServer(path, Handler) if path else HTTPServer(("", 4743), Handler)
+    if path:
+        Path(path).chmod(0o666)  # who asks is another user
     server.serve_forever()

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from proctor.runs import store_tables
 from proctor_challenge import schema as challenges
 from proctor_web import schema as web
-from tests.support.paths import modules, source_file, source_name
+from tests.support.paths import PACKAGES, ROOT, modules, source_file, source_name
 
 OLD = {
     "vote": "judgement",
@@ -33,7 +33,8 @@ OLD = {
 """Words of names and keys, each with the one that is used."""
 
 ROOMS = (
-    "api", "cli", "judges", "metrics", "results", "runs", "shell", "proctor_challenge", "proctor_train",
+    "agents", "api", "audits", "cli", "judges", "metrics", "results", "runs", "shell", "sight", "testing", "tracks",
+    "proctor_challenge", "proctor_train",
 )  # fmt: skip
 """The rooms in which a mark is a score and a vote a judgement."""
 
@@ -147,6 +148,67 @@ def test_a_name_or_key_with_place_is_seen(tmp_path: Path, fault: str) -> None:
     file = tmp_path / "some.py"
     file.write_text(fault + "\nreplace(placeholder={'replaced': 1})\n")
     assert len(named_place(file)) == 1
+
+
+def texts_shown(file: Path) -> Iterator[str]:
+    """The texts of a module that are no docstrings and have a blank: titles, heads, sentences."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+            and " " in node.value
+        ):
+            yield node.value
+
+
+CLASS_NAME = re.compile(r"\b[A-Z][a-z]+[A-Z]\w+")
+OF_TYPES = {"Prose | Table | Figure | LeaderboardChart | Folded", "AnalysisTables: "}
+"""A type in a cast, and the beginning of a `repr`."""
+
+
+def test_no_table_is_headed_by_the_name_of_a_class() -> None:
+    """A name that was changed by a search for a word, also where people read it."""
+    files = {source_name(file): file for file in modules().values()}
+    classes = {
+        node.name
+        for file in files.values()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    shown = {name: set(texts_shown(file)) - OF_TYPES for name, file in files.items() if name.startswith("reports/")}
+    found = {name: [text for text in texts if classes & set(CLASS_NAME.findall(text))] for name, texts in shown.items()}
+    assert len(shown) > 40
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+TAG = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
+QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+
+
+def names_in_template(text: str) -> set[str]:
+    """The names in the tags of a template, without its texts."""
+    return {name for tag in TAG.findall(text) for name in re.findall(r"[A-Za-z_]\w*", QUOTED.sub("", tag))}
+
+
+def test_a_template_asks_for_no_name_that_code_no_longer_has() -> None:
+    """A name that was changed in code alone is undefined in a template."""
+    found = {
+        file.relative_to(ROOT).as_posix(): sorted(name for name in names_in_template(text) if words_in(name) & PLACE)
+        for folder in PACKAGES
+        for file in sorted((ROOT / "packages" / folder / "src").rglob("*"))
+        if file.suffix in {".html", ".j2"} and (text := file.read_text(encoding="utf-8"))
+    }
+    assert len(found) > 50
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+def test_a_name_with_place_in_a_template_is_seen() -> None:
+    text = "{% if one.place %}a place{% endif %}{{ t('place') }}{# place #}"
+    assert sorted(name for name in names_in_template(text) if words_in(name) & PLACE) == ["place"]
+    assert not {"a", "t('place')"} & names_in_template("{{ t('place') }}a place")
 
 
 @pytest.mark.parametrize(

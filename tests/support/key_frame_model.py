@@ -31,7 +31,7 @@ STEPS = ("check_scene", "check_response", "check_breathing", "bare_chest", "comp
 
 @dataclass(frozen=True)
 class Instances:
-    """Simulated instances, with the place in time of every picture, by its hash."""
+    """Simulated instances, with the location in time of every picture, by its hash."""
 
     benchmark: Benchmark
     library: MediaLibrary

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from proctor.media import MediaSettings
 from proctor.models import ModelClient, ModelSpec
 from proctor.sight import SightPlan, SightResult, examine
 from tests.support.faulty_server import FaultyServer
@@ -15,14 +16,21 @@ ROUTES = ("frames", "video", "tools", "schema")
 
 
 def tried(
-    model: Sighted, *, routes: Sequence[str] = ROUTES, seed: int = 1, retries: int = 6, **server: Any
+    model: Sighted,
+    *,
+    routes: Sequence[str] = ROUTES,
+    seed: int = 1,
+    retries: int = 6,
+    settings: MediaSettings | None = None,
+    **server: Any,
 ) -> tuple[SightResult, int]:
     """The result, and how many requests the server answered."""
 
     async def examined(url: str) -> SightResult:
         client = ModelClient(ModelSpec(name="m", base_url=url, backoff_s=0.001, retries=retries))
         try:
-            return await examine(client, SightPlan(routes=tuple(routes), seed=seed, seconds=3600.0))
+            plan = SightPlan(tuple(routes), settings=settings or MediaSettings(), seed=seed, seconds=3600.0)
+            return await examine(client, plan)
         finally:
             await client.aclose()
 

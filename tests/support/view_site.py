@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
 from starlette.testclient import TestClient
 
 from proctor_web.view.app import create_view
 from proctor_web.view.server import OpenView, open_view
-
-_PATIENCE_S = 60.0  # a guard against a server that hangs
+from tests.support.served_app import serving
 
 
 @contextmanager
@@ -37,14 +33,9 @@ def served(store: Path, *, media: Path | None = None) -> Iterator[str]:
     """The address of a view that follows the store, while the block lasts."""
     made = open_view(store, media=media)
     app = create_view(made.view, made.token, ("127.0.0.1",))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        made.view.watch.start()
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(_PATIENCE_S)
-            made.view.close()
+    made.view.watch.start()
+    try:
+        with serving(app) as address:
+            yield address
+    finally:
+        made.view.close()

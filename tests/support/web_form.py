@@ -19,7 +19,7 @@ from proctor_web.sources import NewItem
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.means import missing
-from tests.support.web_player import serving
+from tests.support.served_app import serving
 from tests.support.web_site import join
 from tests.support.web_study import study_of
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-
-import uvicorn
 
 from proctor_web.app import create_app
 from proctor_web.site import Site
 from tests.support.chromium import Page
 from tests.support.firefox import FirefoxPage
+from tests.support.served_app import serving
 
 _NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), "Backspace": ("", 8)}
 _ANSWER_S = 5.0
@@ -25,15 +22,8 @@ _PATIENCE_S = 60.0  # a guard against a page that hangs
 def served(review: Site) -> Iterator[str]:
     """The review's address while the block lasts."""
     here = replace(review, hosts=("127.0.0.1",))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(create_app(here), log_level="warning", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(_PATIENCE_S)
+    with serving(create_app(here)) as address:
+        yield address
 
 
 async def press(page: Page | FirefoxPage, *keys: str, modifiers: int = 0) -> None:

@@ -3,16 +3,12 @@ policy."""
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 import av
-import uvicorn
 from fastapi import FastAPI, HTTPException, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -26,7 +22,6 @@ from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_site import site
 
 FILM_RATE = 60_000 / 1001
-_HANGS_S = 600.0  # a guard, no property of the server
 
 
 def clock_kinds(pictures: int = 90) -> dict[str, tuple[str, ClockVideo]]:
@@ -108,19 +103,3 @@ def _page() -> Template:
 <link rel="stylesheet" href="/static/proctor.css">{{ video.files() }}</head>
 <body><main>{{ video.player(t, item_id, 0, [0.5, 2.0]) }}{{ body|safe }}</main></body></html>"""
     )
-
-
-@contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """The address at which it is served, in a thread of its own."""
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{opened.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(_HANGS_S)
-            assert not thread.is_alive(), "a request that does not end"

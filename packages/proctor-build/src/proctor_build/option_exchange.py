@@ -66,7 +66,7 @@ def _offered(block: Sequence[int], slot: int, width: int) -> list[int]:
 
 @cache
 def _round(size: int, width: int) -> NDArray[np.int64]:
-    """The places in a block of the options of each place."""
+    """The positions in a block of the options of each position."""
     return np.asarray((np.arange(size)[:, None] + np.arange(width)) % size)
 
 
@@ -89,7 +89,7 @@ def exchange(
     mean difference between right and wrong options in standard deviations of the score. A baseline then gains neither
     from the highest or lowest score, nor from any other rank, nor from differences. A forbidden option costs 1e6.
 
-    The search is simulated annealing: `rounds` times the number of questions, two questions of a class swap places, or
+    The search is simulated annealing: `rounds` times the number of questions, two questions of a class swap positions, or
     a spare one is replaced by an unused one; the temperature falls from 0.02 to 0. Without cues it stops at the minimum. The same `rng` gives the same blocks. Raises
     `ValueError` for a class of fewer than m questions that are asked.
     """

@@ -1,4 +1,4 @@
-"""Broken and hostile files of tracks: refused in one line that names file, place, found and expected."""
+"""Broken and hostile files of tracks: refused in one line that names file, location, found and expected."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which team of a board gets which share of its money, and which teams are announced.
 
 The rule is that of the FOCUS challenge, for each board: the first three teams that beat every baseline, are eligible for
-awards and have described their method get 50, 30 and 20 percent. Its adjustment for ties: teams that share a place share
-the sum of the percentages of the places that they take up.
+awards and have described their method get 50, 30 and 20 percent. Its adjustment for ties: teams that share a rank share
+the sum of the percentages of the ranks that they take up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import groupby
 
 @dataclass(frozen=True)
 class Contender:
-    """A team on a board: its place (None: none), and why it gets no prize (empty: it may get one). `above` says whether
+    """A team on a board: its rank (None: none), and why it gets no prize (empty: it may get one). `above` says whether
     it beats every baseline."""
 
     name: str
@@ -27,8 +27,8 @@ class Contender:
 def prize_shares(contenders: Sequence[Contender], split: Sequence[float]) -> dict[str, Fraction]:
     """The share of a board's money of each team that gets some, by name.
 
-    Teams without a reason against them move up in the order of their places. Teams that share a place take up as many
-    places as they are, and each gets an equal part of the sum of these places' percentages.
+    Teams without a reason against them move up in the order of their ranks. Teams that share a rank take up as many
+    ranks as they are, and each gets an equal part of the sum of these ranks' percentages.
 
     >>> one, two, three = Contender("A", 1, reasons=("not eligible",)), Contender("B", 2), Contender("C", 2)
     >>> {name: str(share) for name, share in prize_shares([one, two, three], (50, 30, 20)).items()}
@@ -48,7 +48,7 @@ def prize_shares(contenders: Sequence[Contender], split: Sequence[float]) -> dic
 
 
 def announced_teams(contenders: Sequence[Contender], most: int) -> set[str]:
-    """The names of the first teams that beat every baseline, eligible or not; with a tie at the last place, of all that
+    """The names of the first teams that beat every baseline, eligible or not; with a tie at the last rank, of all that
     share it.
 
     >>> teams = [Contender("A", 1), Contender("B", 2, above=False), Contender("C", 3), Contender("D", 3)]

@@ -56,7 +56,7 @@ def english(key: str, /, **values: object) -> str:
 
 @dataclass(frozen=True)
 class BoardText:
-    """How a board is told: `text` gives its words in the language of a page, `digits` are those of its results (of a
+    """How a board is worded: `text` gives its words in the language of a page, `digits` are those of its results (of a
     share; a percentage has two fewer)."""
 
     text: Callable[..., str] = english

@@ -54,9 +54,9 @@ from proctor_web import newest_change, utc_text
 
 Visitor = Literal["public", "participant", "organiser"]
 
-_MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change places
+_MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change ranks
 
-_OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
+_OUTDATED = "Ranks are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
 _KEPT = (
     *("rank", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
@@ -86,7 +86,7 @@ _CAPTION = (
     "Mean is that of the accuracies in the buckets, with its 95 % interval over whole groups; beside it the rank by the "
     "mean with its simultaneous interval. A win rate is the share of bootstrap samples in which a system is best of all or, of "
     "those that share one of the first three ranks by the rule, best of the tied. The rank in 95 % of resamples is the spread of the rank over bootstrap samples of groups, "
-    "no confidence interval; first in resamples is the share of them in which it is first. Baselines have no place."
+    "no confidence interval; first in resamples is the share of them in which it is first. Baselines have no rank."
 )
 
 
@@ -255,7 +255,7 @@ def visible_boards(
 ) -> dict[str, Any] | None:
     """The newest boards of a phase as a visitor sees them, whose own team is `team`; None when there are none, or not
     for this visitor. Unlisted teams are anonymous to others, only organisers see `given_away`, and teams that were
-    withdrawn or disqualified since then are left out. `outdated` says that a worker has yet to recompute the places
+    withdrawn or disqualified since then are left out. `outdated` says that a worker has yet to recompute the ranks
     after such a decision."""
     if not may_see(settings.phase(phase).results, visitor, now):
         return None
@@ -438,9 +438,9 @@ def _finding(board: dict[str, Any]) -> str:
     best = min((row["rank"] for row in board["rows"] if row["rank"]), default=None)
     first = [row["name"] or _NOT_LISTED for row in board["rows"] if best and row["rank"] == best]
     if not first:
-        return "Nobody has a place"
+        return "Nobody has a rank"
     if len(first) > 1:
-        return f"{', '.join(first)} share the first place"
+        return f"{', '.join(first)} share rank 1"
     high = next(row.get("rank_high") for row in board["rows"] if row["rank"] == best)
     return f"{first[0]} leads" if high in {None, 1} else f"{first[0]} leads, but not certainly"
 
@@ -455,15 +455,15 @@ def _size(facts: dict[str, Any]) -> str:
 
 
 def leaders(board: dict[str, Any]) -> str:
-    """Who has the first place, and how certain that is. It is the best place that is shown: the first one may have
+    """Who has rank 1, and how certain that is. It is the best rank that is shown: the first one may have
     been disqualified since."""
     best = min((row["rank"] for row in board["rows"] if row["rank"]), default=None)
     first = [row for row in board["rows"] if best and row["rank"] == best]
     names = ", ".join(row["name"] or _NOT_LISTED for row in first)
     if not first:
-        return "Nobody has a place."
+        return "Nobody has a rank."
     if len(first) > 1:
-        return f"{names}, who share the first place ({len(first)})."
+        return f"{names}, who share rank 1 ({len(first)})."
     low, high = first[0].get("rank_low"), first[0].get("rank_high")
     if high is None or high == 1:
         return f"{names}."

@@ -43,7 +43,7 @@ from proctor.stats import (
 from proctor_challenge.schema import results, submissions, team_charges
 from proctor_challenge.settings import Phase, RankingChoice
 
-_INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and places have draws of their own
+_INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and ranks have draws of their own
 _ROUNDING = 1e-12  # a difference that is only rounding
 _MAX_RESULTS = 500  # that are simulated; more change little
 _LUCK_DRAWS, _ATTACK_DRAWS = 400, 60
@@ -122,7 +122,7 @@ class BoardMaker:
     baselines: tuple[str, ...] = ()
 
     def made(self, systems: Sequence[str], *, quick: bool = False) -> list[MadeBoard]:
-        """All boards of these systems, in any order. `quick` omits win rates and probabilities of places."""
+        """All boards of these systems, in any order. `quick` omits win rates and probabilities of ranks."""
         if not self._in_buckets:
             return [self._headline_board(systems)]
         choice = self.ranking
@@ -329,7 +329,7 @@ def given_away(
 
     `luck` is the optimism among systems as good as the best one, with its Monte Carlo error. `attack` is what guesses
     get above chance that use each result and need no system: on average by least squares on the means, and its `bound`
-    in 95 of 100 attacks if every number of a result told as much as a mean (`proctor.stats.least_squares`). So a phase
+    in 95 of 100 attacks if every number of a result revealed as much as a mean (`proctor.stats.least_squares`). So a phase
     has given away at least that much. Both are given for the phase's rule and for the other one, for shares of right
     answers. Of any other metric (`hidden` is None) they are not known (None).
     """

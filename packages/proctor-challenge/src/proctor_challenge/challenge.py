@@ -108,7 +108,9 @@ class SealedPart:
         except FileExistsError:
             pass
         except OSError as error:
-            raise InputError(path, found=error.strerror or "an error", expected="a place for a secret") from error
+            raise InputError(
+                path, found=error.strerror or "an error", expected="a writable path for a secret"
+            ) from error
         found = read_bytes(path)
         if len(found) != SECRET_BYTES:
             raise InputError(path, found=f"{len(found)} bytes", expected=f"{SECRET_BYTES}; restore the file")

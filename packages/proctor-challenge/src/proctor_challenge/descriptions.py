@@ -29,7 +29,7 @@ DAILY = 20
 """The maximum number of descriptions of a team in a phase within 24 hours."""
 
 DESCRIBED, RULED = "submit description", "rule on description"
-"""The entries of the trail, which may change who has a place."""
+"""The entries of the trail, which may change who has a rank."""
 
 _FOLDER = "descriptions"
 _SHELL = 0  # the account of what an organiser hands in
@@ -180,7 +180,7 @@ def description_fault(row: RowMapping | None) -> str:
 
 
 def undescribed(connection: Connection, phase: Phase, now: datetime) -> Callable[[int], bool]:
-    """Whether a team (by its id) has no place now for want of a description that suffices."""
+    """Whether a team (by its id) has no rank now for want of a description that suffices."""
     if phase.description.required_for != "ranking" or not phase.description.holds(now):
         return lambda _: False
     known = described(connection, phase)

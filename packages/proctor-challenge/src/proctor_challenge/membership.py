@@ -161,7 +161,7 @@ def _take_out(connection: Connection, account: int) -> int:
 
 def _add_to(connection: Connection, challenge: Challenge, account: int, team: int) -> None:
     lock = select(teams.c.id).where(teams.c.id == team).with_for_update(key_share=True)
-    connection.execute(lock)  # two can't take the last place (PostgreSQL); uploads go on, which refer to the team
+    connection.execute(lock)  # no two take the last free seat (PostgreSQL); uploads go on, which refer to the team
     limit = challenge.settings.teams.members
     count = select(func.count()).where(members.c.team == team)
     if connection.execute(count).scalar_one() >= limit:

@@ -15,7 +15,7 @@ from proctor_challenge.challenge import Challenge
 from proctor_challenge.descriptions import described, description_fault
 from proctor_challenge.settings import CHALLENGE_FILE, Phase, Prizes
 
-NOT_ASSIGNED, NOT_ABOVE, NOT_ELIGIBLE = "no place", "not above every baseline", "not eligible for awards"
+NOT_ASSIGNED, NOT_ABOVE, NOT_ELIGIBLE = "no rank", "not above every baseline", "not eligible for awards"
 NO_DESCRIPTION, INSUFFICIENT = "no description of the method", "description does not suffice"
 
 
@@ -115,8 +115,8 @@ def prize_rule(rules: Phase) -> list[str]:
     split = ", ".join(f"{part:g}" for part in prizes.split)
     return [
         f"The first teams of a board that beat every baseline on it{needs} get {split} % of its money.",
-        "Any other team keeps its place and gets no prize: the next team moves up.",
-        "Teams that share a place get equal parts of the sum of the percentages of the places that they take up.",
+        "Any other team keeps its rank and gets no prize: the next team moves up.",
+        "Teams that share a rank get equal parts of the sum of the percentages of the ranks that they take up.",
         "What is left where fewer teams meet the conditions is not awarded.",
         f"Announced are the first {prizes.announced} teams of a board that beat every baseline on it.",
         f"A team that beats every baseline of at least one board may name up to {prizes.coauthors} co-authors.",

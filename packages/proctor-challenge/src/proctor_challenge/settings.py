@@ -1,5 +1,5 @@
 """The settings of a challenge, `challenge.yaml`, with defaults: quotas, time budgets, resources, results, prizes. All
-problems are reported at once, each with its place."""
+problems are reported at once, each with its location."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ResultsPolicy(FrozenModel):
 
 class RankingChoice(FrozenModel):
     """The options of `proctor rank` for boards: bootstrap draws for win rates and intervals, samples for the
-    probabilities of places (`stability`), the level of the tests, whose win rate breaks ties (`ties`), and the seed."""
+    probabilities of ranks (`stability`), the level of the tests, whose win rate breaks ties (`ties`), and the seed."""
 
     draws: int = Field(default=10_000, ge=100, le=100_000)
     stability: int = Field(default=500, ge=0, le=10_000)
@@ -144,7 +144,7 @@ class JudgeChoice(FrozenModel):
 
 
 class DescriptionRule(FrozenModel):
-    """What a team's description of its method is required for: "nothing", its share of the "prizes", or a place in the
+    """What a team's description of its method is required for: "nothing", its share of the "prizes", or a rank in the
     "ranking" (then no board shows a result without one). It counts if it arrives before `due`, and the requirement holds
     from then on (None: always)."""
 
@@ -159,8 +159,8 @@ class DescriptionRule(FrozenModel):
 class Prizes(FrozenModel):
     """The prizes of a phase. The `amount` (None: shares only) in `currency` is divided among the `boards` (by default in
     equal parts), and the part of a board by `split`, in percent, among its first teams that beat every baseline, are
-    eligible for awards, and have the description that the phase requires. Teams that share a place share the sum of the
-    percentages of the places that they take up.
+    eligible for awards, and have the description that the phase requires. Teams that share a rank share the sum of the
+    percentages of the ranks that they take up.
 
     Of all teams that beat every baseline of a board, the first `announced` are announced, at the time `at` (None: not
     yet); until then only organisers see the table. Who beats every baseline of at least one board may name `coauthors`.
@@ -233,7 +233,7 @@ class Phase(FrozenModel):
 
 
 class BaselineEntry(FrozenModel):
-    """A reference system with its answer files by phase, inside the sealed part. Boards list it without a place."""
+    """A reference system with its answer files by phase, inside the sealed part. Boards list it without a rank."""
 
     name: ChallengeName
     answers: dict[ChallengeName, str] = Field(default_factory=dict)

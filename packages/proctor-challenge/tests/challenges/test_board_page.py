@@ -60,10 +60,10 @@ def test_charts_hold_intervals_and_the_best_baseline_on_the_whole_axis(hosted: H
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ([], "Nobody has a place."),
+        ([], "Nobody has a rank."),
         ([("A", 1, 1, 1), ("B", 2, 2, 2)], "A."),
         ([("A", 1, 1, 2), ("B", 2, 1, 2)], "A; not certain: its rank by the mean is 1 to 2 (95 % CI)."),
-        ([("A", 1, 1, 2), ("", 1, 1, 2)], "A, a team that is not listed, who share the first place (2)."),
+        ([("A", 1, 1, 2), ("", 1, 1, 2)], "A, a team that is not listed, who share rank 1 (2)."),
         ([("A", 1, None, None)], "A."),
     ],
 )

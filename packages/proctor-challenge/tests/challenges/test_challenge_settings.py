@@ -1,4 +1,4 @@
-"""`challenge.yaml`: all problems at once, each with its place."""
+"""`challenge.yaml`: all problems at once, each with its location."""
 
 from __future__ import annotations
 

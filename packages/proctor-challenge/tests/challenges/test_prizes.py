@@ -54,7 +54,7 @@ def test_shares_by_hand(contenders: list[tuple[str, int | None, str]], expected:
 
 def test_money_is_never_made_nor_given_to_the_wrong_team() -> None:
     """Places at random: all shares add up to the percentages of the places that are taken up; who is better gets no
-    less, who shares a place the same, and who may get nothing gets nothing."""
+    less, who shares a rank the same, and who may get nothing gets nothing."""
     rng = generator(5, "prizes")
     for _ in range(2000):
         count = int(rng.integers(1, 9))
@@ -229,7 +229,7 @@ def test_the_command(challenge: Challenge) -> None:
     folder = challenge.folder
     done = proctor("challenge", "status", folder, PHASE, "--prizes")
     assert done.returncode == 0, done.stderr
-    assert "Teams that share a place get equal parts of the sum" in done.stdout
+    assert "Teams that share a rank get equal parts of the sum" in done.stdout
     assert "no description of the method" in done.stdout
     rows = proctor("challenge", "status", folder, PHASE, "--prizes", "--format", "csv").stdout.splitlines()
     assert rows[0].startswith(

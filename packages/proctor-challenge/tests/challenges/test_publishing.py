@@ -219,7 +219,7 @@ def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monk
         assert ("Beta" in json.dumps(told)) == (visitor == "organiser")
         assert told["outdated"]
         assert "before the last decision" in board_tables(told)[0].title
-        assert leaders(told["boards"][0]) != "Nobody has a place.", "Alpha was first"
+        assert leaders(told["boards"][0]) != "Nobody has a rank.", "Alpha was first"
 
     async def published(_: DirectScorer, phase: str) -> None:
         publish(own, phase)

@@ -27,7 +27,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class JudgeQuestion:
-    """A rated answer, and the query about it, whose form has a place for each dimension."""
+    """A rated answer, and the query about it, whose form has a slot for each dimension."""
 
     rated: RatedCase
     query: Query
@@ -176,7 +176,7 @@ def rewarded_task(questions: Sequence[JudgeQuestion]) -> RewardedTask:
 
 
 def filled_in(form: FixedForm, text: str) -> tuple[str, ...] | None:
-    """The options in the places of a form, or None if the text is anything else than that form filled in.
+    """The options in the slots of a form, or None if the text is anything else than that form filled in.
 
     >>> form = FixedForm(('{"overall": ', "}"), (("0", "1", "2"),))
     >>> filled_in(form, ' {"overall": 2}'), filled_in(form, 'I say {"overall": 2}')

@@ -63,7 +63,7 @@ class PathScores(FrozenModel):
     precision: str = ""
 
     def furthest(self, other: PathScores) -> tuple[float, str]:
-        """The largest difference from another path's scores, and its place."""
+        """The largest difference from another path's scores, and where it is."""
         apart = [
             (abs(value - other.scores[item][name]), f"{item}, {name}")
             for item, values in self.scores.items()
@@ -177,7 +177,7 @@ _LISTED = 20  # the most alternatives to a token that servers list
 
 class ParityItem(FrozenModel):
     """A question to a judge whose reply is a form, as it is stored. `texts` and `options` are those of the form; each
-    place of the form has a dimension, and each of its options a level, as a share of the dimension's range."""
+    slot of the form has a dimension, and each of its options a level, as a share of the dimension's range."""
 
     id: str
     system: str
@@ -283,7 +283,7 @@ async def served_scores(client: ModelClient, items: Sequence[ParityItem]) -> Pat
 
 
 def form_chances(form: FixedForm, reply: Reply[Any]) -> list[dict[str, float]] | None:
-    """The probability of each option in each place of a form, from the tokens of a reply that fills it in; None if the text
+    """The probability of each option in each slot of a form, from the tokens of a reply that fills it in; None if the text
     is not such a reply, or if an option shares its token with other text."""
     blanks = [b"(" + b"|".join(re.escape(one.encode()) for one in some) + b")" for some in form.options]
     fixed = [re.escape(text.encode()) for text in form.texts]

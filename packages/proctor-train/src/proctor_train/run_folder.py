@@ -152,7 +152,7 @@ def _versions() -> dict[str, JsonValue]:
 
 
 def _differing(known: object, wanted: object, location: str = "") -> Iterator[str]:
-    """The places in which two JSON values differ, such as "settings.seed"."""
+    """The locations at which two JSON values differ, such as "settings.seed"."""
     if isinstance(known, dict) and isinstance(wanted, dict):
         for name in known.keys() | wanted.keys():
             yield from _differing(known.get(name), wanted.get(name), f"{location}.{name}" if location else str(name))

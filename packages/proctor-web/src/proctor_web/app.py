@@ -245,7 +245,7 @@ class _Incoming:
 
 
 class _Changes:
-    """Lets changes through the gate for writers once all of their body is here, so that no slow sender keeps a place.
+    """Lets changes through the gate for writers once all of their body is here, so that no slow sender keeps a slot.
     Uploads, which stream, pass it where they write."""
 
     def __init__(self, app: ASGIApp, *, site: Site) -> None:

@@ -133,6 +133,6 @@ class WriterGate:
         while self._waiting:
             following = self._waiting.popleft()
             if not following.done():
-                following.set_result(None)  # takes over the place
+                following.set_result(None)  # takes over the slot
                 return
         self._free += 1

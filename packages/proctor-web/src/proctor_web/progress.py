@@ -196,7 +196,7 @@ class PositionInWork:
 
 
 def position_in_work(connection: Connection, account: int, study: str, item: int) -> PositionInWork:
-    """The place of an item among those of a person in a study, in their order: as a reader all of them, as an adjudicator
+    """The position of an item among those of a person in a study, in their order: as a reader all of them, as an adjudicator
     those that wait or that the person settled."""
     number = connection.execute(select(studies.c.id).where(studies.c.name == study)).scalar_one()
     work = my_work(connection, account, number)

@@ -107,7 +107,7 @@ def signing_key(path: Path) -> str:
     except FileExistsError:
         pass
     except OSError as error:
-        raise InputError(path, found=error.strerror or "an error", expected="a place for the key") from error
+        raise InputError(path, found=error.strerror or "an error", expected="a writable path for the key") from error
     key = input_text(path, "the key that signs cookies").strip()
     for _ in range(_KEY_TRIES):
         if key:

@@ -16,7 +16,8 @@ from proctor_web.video import ItemMedia, ShownItem
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.means import missing
 from tests.support.player_check import READ_CLOCK, ClockTruth, play_all, seek_all, truth_of
-from tests.support.web_player import clock_kinds, review_app, serving, write_clock_kinds
+from tests.support.served_app import serving
+from tests.support.web_player import clock_kinds, review_app, write_clock_kinds
 
 PICTURES = 60
 _HANGS_S = 60  # a guard, no property of the page

@@ -1,4 +1,4 @@
-"""`review.yaml`: all problems at once, each with its place."""
+"""`review.yaml`: all problems at once, each with its location."""
 
 from __future__ import annotations
 

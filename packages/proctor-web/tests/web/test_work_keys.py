@@ -160,7 +160,7 @@ def test_frames_are_ordered_by_keys_and_cited(review: ReviewSite) -> None:
         await press(page, "f", "d", "Backspace", "f", "d")  # the last frame follows by itself
         located = "[...document.querySelectorAll('[data-ordered] figcaption')].map((one) => one.textContent)"
         said = [" ".join(one.split()) for one in await page.evaluate(located)]
-        assert said == ["f b place 1 ⤢", "d a place 2 ⤢", "g c place 3 ⤢"]
+        assert said == ["f b position 1 ⤢", "d a position 2 ⤢", "g c position 3 ⤢"]
         await page.evaluate("document.querySelector('.sentence textarea').focus()")
         await write(page, "b shows the start.")
         await press(page, "Tab", "Tab", "Enter")  # cites b

@@ -1,4 +1,4 @@
-"""What a package brings in is refused where it enters: one line with the package, the place, what was found and the cure,
+"""What a package brings in is refused where it enters: one line with the package, the location, what was found and the cure,
 before anything is stored, and alike for functions and classes."""
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_wrong_usage_leads_to_the_help_or_the_example() -> None:
     _, found = error("compare", "focus", "--modle", "m")
     assert found["next"] == "proctor compare --help"
     _, found = error("compare", "focus", "--store", "x.db", "--gate", "bettr")
-    assert found["exit_code"] == 2  # a gate that can't be told
+    assert found["exit_code"] == 2  # a gate that is undecided
 
 
 def test_the_wrong_command_lines_of_new_users_are_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

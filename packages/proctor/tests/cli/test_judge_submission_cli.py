@@ -120,8 +120,8 @@ def test_a_file_that_was_there_stays_where_scores_are_missing(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("where", "text"),
     [
-        (lambda folder: folder / "runs.db" / "mine.csv", "expected a place to write to"),
-        (lambda folder: folder, "expected a place to write to"),
+        (lambda folder: folder / "runs.db" / "mine.csv", "expected a writable path"),
+        (lambda folder: folder, "expected a writable path"),
     ],
 )
 def test_where_it_can_not_write_it_says_so(where: Callable[[Path], Path], text: str, form: str, tmp_path: Path) -> None:

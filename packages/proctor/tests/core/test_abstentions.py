@@ -80,6 +80,25 @@ def test_the_last_declared_answer_counts() -> None:
     assert not abstains("Answer: UNANSWERABLE. Wait, no: B", form, OPTIONS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Final answer: unanswerable, as the video is black. I'd guess B.",
+        "Answer: UNANSWERABLE. My best guess: B",
+        "Answer: UNANSWERABLE, though my guess would be B",
+        "Answer: UNANSWERABLE – I would go with B",
+    ],
+)
+def test_who_goes_on_to_guess_does_not_abstain(text: str) -> None:
+    assert not abstains(text, ChoiceFormat(), OPTIONS)
+
+
+@pytest.mark.parametrize("text", ["Answer: 'UNANSWERABLE'", "Answer: ‘UNANSWERABLE’", "Answer: can’t be answered"])
+def test_quotes_and_other_apostrophes_change_no_abstention(text: str) -> None:
+    assert abstains(text, ChoiceFormat(), OPTIONS)
+    assert not abstains("Answer: unanswerable's B", ChoiceFormat(), OPTIONS)
+
+
 def test_an_option_or_a_class_of_that_name_is_an_answer() -> None:
     options = ("liver", "Unanswerable")
     item = Item(
@@ -126,7 +145,12 @@ def test_each_format_asks_for_what_it_reads() -> None:
 
 
 def test_words_in_a_spreadsheet() -> None:
-    assert all(map(is_abstention, ("UNANSWERABLE", " unbeantwortbar", "Sans  réponse", "sin respuesta", "无法回答")))
+    assert all(
+        map(
+            is_abstention,
+            ("UNANSWERABLE", " unbeantwortbar", "Sans  réponse", "sin respuesta", "无法回答", "Can’t be answered"),
+        )
+    )
     assert not any(map(is_abstention, ("", "unanswered", "unanswerable or B", "no")))
 
 

@@ -46,6 +46,12 @@ THREE = ("liver", "spleen", "aorta")
         ('```json\n{"order": ["B", "A"], "confidence": "85%"}\n```', 0.85),
         ("<think>Confidence: 10</think>Answer: B\nConfidence: 60", 0.6),
         ("Confidence: 20\nAnswer: A\nAnswer: B\nConfidence: 60", 0.6),
+        ("Answer: B\nConfidence: 85\u200b", 0.85),
+        ("Answer: B\nConfidence: ８５％", 0.85),
+        ("Answer: B\nConfidence: 85 in 100", 0.85),
+        ("答案：B\n置信度：85分", 0.85),
+        ("Answer: B\nConfidence: 85 because both clips are seen", 0.85),
+        ('{"answer": "B", "confidence": 85.0}', 0.85),
     ],
 )
 def test_stated_confidences(text: str, value: float) -> None:
@@ -63,12 +69,31 @@ def test_stated_confidences(text: str, value: float) -> None:
         ('{"answer": "B", "confidence": 0.85}', "may be of 1 or of 100: '0.85'"),
         ('{"answer": "B", "confidence": null}', "no number from 0 to 100: 'None'"),
         ('{"answer": "B", "confidence": true}', "no number from 0 to 100: 'True'"),
+        ('{"answer": "B", "confidence": 1e-05}', "may be of 1 or of 100: '1e-05'"),
+        ('{"answer": "B", "confidence": 1000}', "not from 0 to 100: '1000'"),
+        ('{"answer": "B", "confidence": -3}', "not from 0 to 100: '-3'"),
+        ('{"answer": "B", "confidence": NaN}', "not from 0 to 100: 'nan'"),
+        ('{"answer": "B", "confidence": [85]}', "no number from 0 to 100: '[85]'"),
+        ("Answer: B\nConfidence: 1000", "no number from 0 to 100: '1000'"),  # not its first three digits
+        ("Answer: B\nConfidence: 2e1", "no number from 0 to 100: '2e1'"),
+        ("Answer: B\nConfidence: 85 ± 5", "several numbers: '85 ± 5'"),
+        ("Answer: B\nConfidence: 4 out of 5", "of another scale than 0 to 100: '4 out of 5'"),
+        ("Antwort: B\nSicherheit: 8 von 10", "of another scale than 0 to 100: '8 von 10'"),
+        ("Answer: B\nConfidence: 5 stars", "of another scale than 0 to 100: '5 stars'"),
         ("", "no confidence in the reply"),
         ("<think>Confidence: 90</think>Answer: B", "no confidence in the reply"),
     ],
 )
 def test_what_is_no_confidence_is_missing_with_the_reason(text: str, why: str) -> None:
     assert read_confidence(text) == Confidence(source="stated", missing=why)
+
+
+@pytest.mark.parametrize("said", ["\U000e0001" * 40, "9" * 400, '"' * 40, "\\" * 40])
+@pytest.mark.parametrize("reply", ["Confidence: {}", '{{"confidence": {}}}', '{{"confidence": "{}"}}'])
+def test_a_hostile_confidence_is_missing_and_its_reason_short(reply: str, said: str) -> None:
+    found = read_confidence(reply.format(said))
+    assert found.value is None
+    assert 0 < len(found.missing) <= 200
 
 
 def test_a_confidence_is_a_value_or_a_reason() -> None:
@@ -91,7 +116,11 @@ def test_the_number_of_the_confidence_is_no_answer() -> None:
 
 
 def test_json_stays_as_it_is() -> None:
-    for text in ('{"answer":"B","confidence":"85%"}', '{\n  "order": ["B", "A"],\n  "confidence": 70\n}'):
+    for text in (
+        '{"answer":"B","confidence":"85%"}',
+        '{"answer": "B", "confidence score": 85}',
+        '{\n  "order": ["B", "A"],\n  "confidence": 70\n}',
+    ):
         assert without_confidence(text) == text
     assert OrderingFormat(labels=("A", "B")).parse('{"order": ["B", "A"], "confidence": 70}') == ["B", "A"]
 
@@ -113,6 +142,16 @@ def said(*tokens: tuple[str, dict[str, float]]) -> tuple[str, list[tuple[bytes, 
         (token.encode(), {one.encode(): chance for one, chance in (others or {token: 1.0}).items()})
         for token, others in tokens
     ]
+
+
+def test_an_only_option_has_no_confidence_of_its_own() -> None:
+    text, tokens = said(("Answer", {}), (":", {}), (" A", {" A": 0.6, " B": 0.2}))
+    assert token_confidence(text, tokens, ChoiceFormat(), ("liver",)).missing == "there is only one option"
+
+
+def test_a_probability_that_is_no_number_is_none() -> None:
+    text, tokens = said(("Answer", {}), (":", {}), (" B", {" B": float("nan"), " A": 0.2}))
+    assert token_confidence(text, tokens, ChoiceFormat(), THREE).missing == "no option has a probability"
 
 
 def test_the_options_alone_share_the_probability() -> None:

@@ -347,9 +347,7 @@ def test_data_that_are_not_to_be_had_are_told_in_one_message(name: str, tmp_path
 
 def test_a_benchmark_without_a_source_takes_an_archive_by_its_address(lamps: Any, tmp_path: Path) -> None:
     (tmp_path / "sources.yaml").write_text("{}")
-    with pytest.raises(
-        InputError, match="lamps: found no place where its data can be had, expected --url with an archive"
-    ):
+    with pytest.raises(InputError, match="lamps: found no source of its data, expected --url with an archive"):
         proctor.fetch("lamps")
     (tmp_path / "mine.zip").write_bytes(zipped({"questions.csv": QUESTIONS}))
     found = proctor.fetch("lamps", url=str(tmp_path / "mine.zip"))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from proctor.core import ConfigurationError, InputError
-from proctor.judges import passage_index
 from proctor.judges.dimensions import DimensionScores
 from proctor.judges.dimensions.contexts import INJECTION_IN_PASSAGE
 from proctor.judges.passage_index import CITES_UNSEEN
@@ -26,23 +23,7 @@ from tests.support.tiny_pdf import tiny_pdf
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
-@pytest.fixture(autouse=True)
-def light_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Letters counted instead of the real encoder, but where a test is about that."""
-    if "real_encoder" not in request.keywords and "real_encoder" not in request.fixturenames:
-        monkeypatch.setattr(passage_index, "load_sentence_encoder", lambda _: letters)
-
-
-@pytest.fixture
-def real_encoder() -> None:
-    """Named by tests that load the embedded encoder."""
-
-
-def letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    table = np.array(
-        [[text.lower().count(one) for one in "abcdefghijklmnopqrstuvwxyz"] + [1] for text in texts], dtype=np.float32
-    )
-    return np.asarray(table / np.linalg.norm(table, axis=1, keepdims=True), dtype=np.float32)
+pytestmark = pytest.mark.usefixtures("light_encoder")
 
 
 def looked_up(reply: Any = None, what: Any = None, **more: Any) -> DimensionScores:

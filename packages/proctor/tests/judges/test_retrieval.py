@@ -7,7 +7,7 @@ import json
 import math
 import resource
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,24 +28,7 @@ from tests.support.program import within
 from tests.support.rated_pool import document_folder
 from tests.support.tiny_pdf import tiny_pdf
 
-
-@pytest.fixture(autouse=True)
-def light_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Letters counted instead of the real encoder, but where a test is about that."""
-    if "real_encoder" not in request.keywords and "real_encoder" not in request.fixturenames:
-        monkeypatch.setattr(passage_index, "load_sentence_encoder", lambda _: letters)
-
-
-@pytest.fixture
-def real_encoder() -> None:
-    """Named by tests that load the embedded encoder."""
-
-
-def letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    table = np.array(
-        [[text.lower().count(one) for one in "abcdefghijklmnopqrstuvwxyz"] + [1] for text in texts], dtype=np.float32
-    )
-    return np.asarray(table / np.linalg.norm(table, axis=1, keepdims=True), dtype=np.float32)
+pytestmark = pytest.mark.usefixtures("light_encoder")
 
 
 def opened(folder: Path, **texts: str) -> Opened:
@@ -333,7 +316,7 @@ def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     (mine / "thesis.doc").write_text("precious")
     with pytest.raises(InputError, match=r"mine: found a folder with 'thesis\.doc', expected an empty one"):
         open_index(folder, mine)
-    with pytest.raises(InputError, match="found a place inside the documents, expected one beside them"):
+    with pytest.raises(InputError, match="found a folder inside the documents, expected one beside them"):
         open_index(folder, folder / "index")
 
 

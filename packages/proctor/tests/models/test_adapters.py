@@ -123,7 +123,9 @@ def test_tensors_without_a_place_are_refused(base: Path, adapter: Path) -> None:
     file = adapter / "adapter_model.safetensors"
     tensors = {name.replace("language_model", "text_model"): value for name, value in load_file(file).items()}
     save_file(tensors, file, metadata={"format": "pt"})
-    with pytest.raises(ConfigurationError, match=r"found 56 tensors without a place, such as model\.language_model"):
+    with pytest.raises(
+        ConfigurationError, match=r"found 56 tensors without a counterpart in the model, such as model\.language_model"
+    ):
         said(f"{base}+{adapter}")
 
 

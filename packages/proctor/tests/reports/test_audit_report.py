@@ -146,7 +146,7 @@ def test_one_metric_alone_and_raters_of_the_same_answers(tmp_path: Path) -> None
     assert row[4:6] == [number(ceiling.mean.value), f"{number(ceiling.mean.ci_low)} to {number(ceiling.mean.ci_high)}"]
     assert number(ceiling.alpha.value) in row
     (tmp_path / "audit").mkdir()
-    with pytest.raises(InputError, match=r"audit: found .*, expected a place to write to$"):
+    with pytest.raises(InputError, match=r"audit: found .*, expected a writable path$"):
         write_audit_report(AuditSource("One", found), tmp_path / "audit")
     with pytest.raises(InputError, match=r"^metrics: found none, expected one or more$"):
         write_audit_report(AuditSource("None", AuditReport(table, [], FEW)), tmp_path / "none.html")

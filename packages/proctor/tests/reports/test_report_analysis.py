@@ -145,7 +145,7 @@ def test_pictures_as_files_are_whole_drawings(analysis: Analysis, tmp_path: Path
     plain_text, lined_text = (folder / name for folder in (tmp_path, lined[0].parent))
     assert lined_text.read_text().count("stroke-dasharray") > plain_text.read_text().count("stroke-dasharray")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="expected a place to write to"):
+    with pytest.raises(InputError, match="expected a writable path"):
         write_pictures(analysis, tmp_path / "file")
 
 

@@ -1,4 +1,4 @@
-"""Orders in the report: right by place, where frames were put instead, and rationales beside orders."""
+"""Orders in the report: right by position, where frames were put instead, and rationales beside orders."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ def test_bad_input_is_one_line_and_writes_nothing(store: Store, tmp_path: Path) 
     empty.add_benchmark(a_benchmark())
     with pytest.raises(InputError, match=r"benchmark toy: found no run, expected at least one$"):
         write_report(empty, "toy", tmp_path / "none.html")
-    with pytest.raises(InputError, match="expected a place to write to"):
+    with pytest.raises(InputError, match="expected a writable path"):
         write_report(store, "toy", tmp_path / "empty.db" / "x.html", options=Options(draws=100))
     with pytest.raises(InputError, match="no run with the system 'nobody'"):
         write_report(store, "toy", tmp_path / "none.html", options=Options(systems=("nobody",)))

@@ -51,7 +51,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_boards_and_blobs_are_on_the_page(page: str) -> None:
     assert "Ranking over buckets" in page
     assert "120 questions in 15 groups, 2 buckets." in page
-    assert "good &amp; &lt;b&gt;, place 1: place 1 in 100 %" in page
+    assert "good &amp; &lt;b&gt;, rank 1: rank 1 in 100 %" in page
     assert "Buckets won, lost and tied by the row against the column" in page
     assert "Rank (score) under every rule, ties not broken" in page
     assert "baseline" in page

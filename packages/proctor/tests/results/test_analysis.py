@@ -206,7 +206,7 @@ def test_stability_and_significance_are_there(found: Analysis) -> None:
     chances = [one["chance"] for one in found.tables["rank_chances"] if one["board"] == "technical"]
     assert len(chances) == 9
     assert sum(chances) == pytest.approx(3)
-    # Boards × pairs × buckets; the baseline is in no pair, and has no place.
+    # Boards × pairs × buckets; the baseline is in no pair, and has no rank.
     assert len(found.tables["significance"]) == 2 * 3 * 4
     assert {one["board"] for one in found.tables["ranking"]} == {"technical", "clinical"}
     mute = row(found, "ranking", board="technical", system="mute")
@@ -261,7 +261,7 @@ def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
 
 
 def test_groups_and_whiskers(found: Analysis) -> None:
-    """Of each video one system is wrong on everything, all others right: two share the first place, a baseline has
+    """Of each video one system is wrong on everything, all others right: two share rank 1, a baseline has
     none."""
     of_one = {one["system"]: (one["value"], one["rank"]) for one in found.tables["groups"] if one["group"] == "v0.mp4"}
     assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, None)}
@@ -329,7 +329,7 @@ def test_tables_as_files(found: Analysis, tmp_path: Path) -> None:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 6
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="expected a place to write to"):
+    with pytest.raises(InputError, match="expected a writable path"):
         write_tables(found, tmp_path / "file")
 
 
@@ -340,7 +340,7 @@ def test_the_program(store: Store, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)) == {file.stem for file in tmp_path.glob("*.csv")}
-    assert {"pairs", "failures", "places-technical"} <= {file.stem for file in tmp_path.glob("*.svg")}
+    assert {"pairs", "failures", "ranks-technical"} <= {file.stem for file in tmp_path.glob("*.svg")}
     shown = proctor("analyze", "focus", "--store", store.shown, "--draws", "100", "--stability", "10")
     assert "Ensembles (p is not adjusted)" in shown.stdout
     assert "Variation between groups" in shown.stdout

@@ -9,8 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import JsonValue
 
-from proctor.core import FailedPolicy, InputError, UsageError
+from proctor.core import (
+    ACCURACY,
+    CONFIDENCE,
+    Answer,
+    Benchmark,
+    FailedPolicy,
+    InputError,
+    Item,
+    Reference,
+    UsageError,
+    read_answer,
+)
+from proctor.core.formats import CountFormat
+from proctor.metrics import AccuracyScorer
 from proctor.results import Options, compare
 from proctor.results.arrays import load_items
 from proctor.results.explained_run import ExplainedItems, ExplainedRun, Scoring, run_to_explain
@@ -18,7 +32,7 @@ from proctor.results.explanation import Explanation, explain_gap
 from proctor.results.gap_game import GapGame
 from proctor.runs import Store
 from proctor.stats import Resampling
-from tests.support.explained_runs import JUDGES, PLANTED, planted
+from tests.support.explained_runs import JUDGES, PLANTED, planted, settings
 from tests.support.simulation import assert_share, repetitions
 
 FEW = Resampling(draws=200)
@@ -114,6 +128,48 @@ def test_missing_and_reader_interact_by_hand(tmp_path: Path) -> None:
     reader = ((good - bad) / n + (good - bad) / m) / 2
     missing = (good / n - good / m + bad / n - bad / m) / 2
     assert parts(found) == pytest.approx({"missing": missing, "reader": reader, "asked": 0.0}, abs=1e-12)
+
+
+def test_replies_are_read_again_as_a_run_reads_them(tmp_path: Path) -> None:
+    """A confidence below an answer is no part of it, and an abstention is one: neither is a difference of readers."""
+    items = tuple(
+        Item(
+            id=f"q{n}",
+            group=f"v{n}",
+            question="How many?",
+            answer=CountFormat(strict=True),
+            reference=Reference(answer=n),
+        )
+        for n in range(1, 5)
+    )
+    store = Store(tmp_path / "s.db")
+    store.add_benchmark(Benchmark("counts", "Counts", items, (ACCURACY,), "accuracy"))
+    run = store.start_run("counts", "m", "video", settings())
+    said = ("1\nConfidence: 85", "2\nConfidence: high", "UNANSWERABLE\nConfidence: 20", "many")
+    asked: dict[str, JsonValue] = {CONFIDENCE: {"source": "stated", "value": 0.85}}
+    answers = [
+        read_answer(item, Answer(item_id=item.id, text=text, extra=asked))
+        for item, text in zip(items, said, strict=True)
+    ]
+    assert [one.parsed for one in answers] == [1, 2, None, None]
+    assert [one.status for one in answers] == ["answered", "answered", "abstained", "answered"]
+    store.write(run, [(one, [AccuracyScorer().compute(item, one)]) for item, one in zip(items, answers, strict=True)])
+    card = store.card("counts")
+    side = run_to_explain(ExplainedItems(store, card, load_items(store, card), card.metric("accuracy")), run)
+    assert side.asked_here
+    assert side.reread.scores.tolist() == side.own.scores.tolist() == [[1.0, 1.0, 0.0, 0.0]]
+    assert not side.read_otherwise.any()
+
+
+def test_a_gap_that_is_rounding_has_no_shares(tmp_path: Path) -> None:
+    """The same scores in another order: their sums differ by 2e-16."""
+    first, second = sides(planted(tmp_path / "s.db", ()), ())
+    scores = np.tile([0.1, 0.2, 0.3], 16)
+    one, other = (Scoring(row[None, :], np.zeros((1, 48), dtype=np.bool_)) for row in (scores, np.sort(scores)[::-1]))
+    game = GapGame(replace(first, own=one, reread=one), replace(second, own=other, reread=other))
+    found = explain_gap(game, FEW)
+    assert 0 < abs(float(found.gap.value or 0)) < 1e-15
+    assert [part.share for part in found.parts] == [None]
 
 
 def test_items_of_one_side_are_a_term_of_their_own(tmp_path: Path) -> None:

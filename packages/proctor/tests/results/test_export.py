@@ -108,7 +108,7 @@ def test_a_tag_named_like_a_column_does_not_displace_it(tmp_path: Path) -> None:
 
 def test_export_that_cannot_be_written_leaves_nothing(store: Store, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(InputError, match="expected a place to write to"):
+    with pytest.raises(InputError, match="expected a writable path"):
         export(store, "ledger", tmp_path / "taken" / "rows.csv", "csv")
     assert {path.name for path in tmp_path.iterdir() if "runs.db" not in path.name} == {"taken"}
 

@@ -46,12 +46,12 @@ def of(
     ("text", "low", "high", "verdict"),
     [
         ("better", 0.001, 0.2, "holds"),
-        ("better", 0.0, 0.2, "can't be told"),
+        ("better", 0.0, 0.2, "undecided"),
         ("better", -0.2, -0.001, "does not hold"),
         ("better than 1", 0.011, 0.2, "holds"),
-        ("better than 1", 0.009, 0.2, "can't be told"),
+        ("better than 1", 0.009, 0.2, "undecided"),
         ("better than 1", -0.2, 0.009, "does not hold"),
-        ("better", None, None, "can't be told"),
+        ("better", None, None, "undecided"),
     ],
 )
 def test_a_gate_is_read_from_the_interval(text: str, low: float | None, high: float | None, verdict: str) -> None:
@@ -74,7 +74,7 @@ def test_not_worse_is_what_the_margin_finds(finding: Any, verdict: int) -> None:
     assert gate is not None
     found = gate_result(gate, [of(-1.0, 1.0, margin=MarginTest(Margin(0.02), 0.025, finding, None))])
     assert (found.exit_code, found.alpha) == (verdict, 0.025)
-    assert gate.judged(of(0.5, 1.0)) == "can't be told"  # the margin is none of this metric
+    assert gate.judged(of(0.5, 1.0)) == "undecided"  # the margin is none of this metric
 
 
 def test_all_must_hold_and_one_that_does_not_decides() -> None:
@@ -82,11 +82,11 @@ def test_all_must_hold_and_one_that_does_not_decides() -> None:
     assert gate is not None
     holds, fails, open_ = of(0.1, 0.2), of(-0.2, -0.1), of(-0.1, 0.1)
     assert gate_result(gate, [holds, holds]).verdict == "holds"
-    assert gate_result(gate, [holds, open_]).verdict == "can't be told"
+    assert gate_result(gate, [holds, open_]).verdict == "undecided"
     assert gate_result(gate, [open_, fails]).verdict == "does not hold"
-    assert gate_result(gate, []).verdict == "can't be told"
+    assert gate_result(gate, []).verdict == "undecided"
     assert gate_result(gate, [replace(open_, difference=replace(open_.difference, groups=5))]).findings == (
-        "Accuracy, a / video against b / video can't be told (5 groups decide nothing)",
+        "Accuracy, a / video against b / video: undecided (5 groups decide nothing)",
     )
 
 
@@ -127,7 +127,7 @@ def run(store: Store, gate: str, first: str, second: str, *more: str) -> Any:
 def test_the_exit_code_is_the_answer(store: Store, gate: str, first: str, second: str, code: int) -> None:
     done = run(store, gate, first, second)
     assert done.returncode == code, done.stderr
-    said = {0: "holds", 1: "does not hold", 2: "can't be told"}[code]
+    said = {0: "holds", 1: "does not hold", 2: "undecided"}[code]
     assert f"Gate “{gate}”: {said}, one-sided at 0.025" in done.stdout
     found = proctor.compare(store, store.benchmark_names()[0], systems=(first, second), gate=gate).data
     assert found.gate is not None

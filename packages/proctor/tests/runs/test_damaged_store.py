@@ -244,7 +244,7 @@ def test_a_url_that_is_none_is_refused_without_its_password(url: str, message: s
 def test_a_store_in_a_place_that_takes_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "new" / "runs.db", tmp_path / ("x" * 300) / "runs.db"):
-        with pytest.raises(InputError, match="expected a place for a store"):
+        with pytest.raises(InputError, match="expected a writable path for a store"):
             Store(path)
 
 

@@ -37,8 +37,10 @@ class _Undrawn(Deck):
 class _Simulated(Asker):
     """Each question is answered right with the probability `sees(probe)`; else it is a guess, or nothing is seen."""
 
-    def __init__(self, sees: Callable[[SightProbe], float], draw: np.random.Generator) -> None:
-        super().__init__(None, None, calls=64, seconds=1e9, concurrency=1)  # type: ignore[arg-type]  # nobody is asked
+    def __init__(
+        self, sees: Callable[[SightProbe], float], draw: np.random.Generator, *, calls: int = 64, seconds: float = 1e9
+    ) -> None:
+        super().__init__(None, None, calls=calls, seconds=seconds, concurrency=1)  # type: ignore[arg-type]  # nobody is asked
         self._sees, self._draw = sees, draw
 
     async def _one(self, probe: SightProbe) -> Reading:

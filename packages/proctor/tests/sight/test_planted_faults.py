@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proctor.media import MediaSettings
 from tests.support import sighted_server as served
 from tests.support.sight_trial import tried
 
@@ -59,3 +60,21 @@ def test_weak_eyes_do_not_hide_a_fault() -> None:
     """One picture in five is misread, and only the first 16 arrive."""
     result, _ = tried(served.Sighted(fault=served.only_first(16), misses=0.2, seed=3))
     assert [finding.code for finding in result.findings] == ["first"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"fps": 30.0, "max_frames": 8}, {"max_frames": 1}, {"max_frames": 3}, {"max_side": 64}]
+)
+def test_settings_at_their_ends_are_no_fault(settings: dict[str, float]) -> None:
+    """Frames that share a label were taken for replies from a cache."""
+    result, _ = tried(served.Sighted(), routes=("frames",), settings=MediaSettings.model_validate(settings))
+    assert result.findings == ()
+    assert result.routes["frames"].state == "sees"
+    same = "Frames less than 0.1 s apart have the same label: whether all arrive was not checked."
+    assert (same in result.notes) == ("fps" in settings)
+
+
+def test_numbers_that_nobody_can_read_show_no_blindness() -> None:
+    result, _ = tried(served.Sighted(), routes=("frames",), settings=MediaSettings(max_side=16))
+    assert (result.state, result.findings) == ("could not check", ())
+    assert "Numbers in pictures of 16 pixels can't be read: test larger ones." in result.notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -108,6 +109,16 @@ def test_a_server_that_never_replies_ends_with_the_time(cache: str) -> None:
     assert table.data.state == "could not check"
     assert [(kind.kind, kind.failed) for kind in table.data.kinds] == [("number", 1)]
     assert "the time is over" in table.rows[0]["note"]
+    assert [note for note in table.notes if note.startswith("Not asked: ") and "the time is over" in note]
+
+
+def test_a_required_route_that_was_not_tested_is_not_passed(cache: str) -> None:
+    with FaultyServer(Sighted()) as server:
+        result = api.sight("m", base_url=server.url, cache=cache, routes="tools").data
+    assert (result.state, result.exit_code) == ("sees", 0)
+    for required in (("tools", "frames"), ()):
+        other = result.model_copy(update={"required": required})
+        assert (other.state, other.exit_code) == ("could not check", 2)
 
 
 def test_a_batch_is_asked_in_files_and_read_from_them(tmp_path: Path, cache: str) -> None:
@@ -220,6 +231,19 @@ def test_run_and_report_say_what_the_test_found(questions: Path, cache: str) -> 
         assert proctor("report", questions, "--store", store, "--out", page).returncode == 0
         assert found in page.read_text()
         assert "sight" not in run(questions, server, cache)  # the same run goes on
+
+
+def test_a_test_of_smaller_pictures_is_none_of_larger_ones(questions: Path, cache: str) -> None:
+    """Of stills alone: that it had fewer frames of a clip does not matter."""
+    with FaultyServer(Sighted()) as server:
+        few: Any = {"base_url": server.url, "cache": cache, "routes": "frames", "max_frames": 8, "redraw": 5}
+        assert api.sight("m", **few, max_side=256).data.state == "sees"
+        said = run(questions, server, cache)
+        assert "had less than this run sends: pictures of 512 pixels (tested: 256 pixels).\n" in said
+        printed = proctor("results", "mine", "--store", questions.parent / "s.db")
+        assert "the run sends up to 64 frames of a clip (tested: 8) and pictures of 512 pixels" in printed.stderr
+        assert api.sight("m", **few).data.state == "sees"
+        assert "less than this run" not in run(questions, server, cache, "--name", "again")
 
 
 def test_run_says_what_is_wrong(questions: Path, cache: str) -> None:

@@ -141,6 +141,14 @@ def test_what_is_no_reply_is_no_blindness(state: State) -> None:
     assert verdicts.blind([reading(Kind.FRAME, at, None, state=state) for at in range(20)]) is None
 
 
+def test_every_question_that_was_asked_is_counted_once() -> None:
+    states: list[State] = ["right", "wrong", "nothing seen", "unreadable", "refused", "rejected", "failed", "pending"]
+    (one,) = verdicts.kind_results([reading(Kind.FRAME, at, None, state=state) for at, state in enumerate(states * 2)])
+    counts = one.model_dump(include={state.replace(" ", "_") for state in states})
+    assert set(counts.values()) == {2}
+    assert one.asked == sum(counts.values()) == 16
+
+
 def test_a_number_of_another_request_twice_is_a_cache() -> None:
     assert verdicts.cached(stills([200, 200, 200], (200, 201, 202))) is not None
     assert verdicts.cached(stills([200, 200, 202], (200, 201, 202))) is None  # once may be a guess

@@ -29,7 +29,7 @@ NAN = float("nan")
 # Each row: what it shows, a table of ranks (buckets × systems), and Copeland and Borda by hand.
 LEDGER: list[tuple[str, list[list[float]], list[float], list[float]]] = [
     ("a clear order", [[1, 2, 3], [1, 2, 3]], [2, 0, -2], [4, 0, -4]),
-    ("a tie for the first place in one bucket, broken by the other", [[1, 1, 3], [1, 2, 2]], [2, 0, -2], [3, 0, -3]),
+    ("a tie for rank 1 in one bucket, broken by the other", [[1, 1, 3], [1, 2, 2]], [2, 0, -2], [3, 0, -3]),
     ("a cycle: a before b before c before a", [[1, 2, 3], [3, 1, 2], [2, 3, 1]], [0, 0, 0], [0, 0, 0]),
     ("all equal", [[1, 1, 1], [1, 1, 1]], [0, 0, 0], [0, 0, 0]),
     ("one system", [[1], [1]], [0], [0]),
@@ -295,7 +295,7 @@ def test_ranks_below_one_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_places_under_readings_are_those_of_each_alone(seed: int) -> None:
-    """With ties in the first three places (every system twice), which win rates break, and without; with items that a
+    """With ties in the first three ranks (every system twice), which win rates break, and without; with items that a
     system has no value for, and without; the first reading twice, since tests are kept."""
     matrix, names, videos, buckets = drawn_case(seed)
     rng = np.random.default_rng(seed)

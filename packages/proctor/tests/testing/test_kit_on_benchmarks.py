@@ -206,7 +206,7 @@ FAULTS: list[tuple[type[Lamps], str, str]] = [
     (NoHelp, "media_help_says_a_text", "`media_help` returned '' for 1 files"),
     (AnyTrack, "unknown_tracks_are_refused", "track 'no-such-track': found AnyTrack instead of an error"),
     (Careless, "damaged_files_are_refused", "questions.csv, not UTF-8: found UnicodeDecodeError"),
-    (Careless, "damaged_files_are_refused", "expected an InputError with file and place"),
+    (Careless, "damaged_files_are_refused", "expected an InputError with file and location"),
     (Careless, "damaged_recorded_answers_are_refused", "answers.csv, not UTF-8: found UnicodeDecodeError"),
     (Careless, "unknown_and_repeated_answers_are_refused", "found an answer to the unknown id 'no-such-id-7319'"),
     (Careless, "unknown_and_repeated_answers_are_refused", "its last line twice: found another answer to 'q4'"),

@@ -406,7 +406,7 @@ def _datasheet(work: Work, made: Sequence[FocusQuestion]) -> str:
     lines += [f"| {form} | {number} | {percent(share)} |" for form, (number, share) in shares.items()]
     differ = len(work.records("tracks", DifferenceRecord))
     lines += ["", "## Annotated by", ""]
-    lines += [f"Two annotators, who differed in {count_of(differ, 'place')}; a third person decided those.", ""]
+    lines += [f"Two annotators, who differed in {count_of(differ, 'case')}; a third person decided those.", ""]
     unread = (
         "Asked by rules that the tracks settle; no clinician's reading of the questions is recorded in this project."
     )

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from proctor_build.pipeline.screening import ScreenSettings, ScreenStage, as_item, flagged_by_chance
     from proctor_build.pipeline.speech import (
-        STEERING,
+        PROMPT_INJECTION,
         NormaliseStage,
         TranscriptStage,
         content_words,
@@ -102,7 +102,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AGREED", "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING",
+    "AGREED", "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "PROMPT_INJECTION",
+    "SETTINGS_FILE",
     "BrokenRule", "Call", "ConsensusLine", "ConsensusSettings", "DraftQuestion", "EventsStage", "ExportStage",
     "ExportedBenchmark", "ExportedItem", "FilesStage", "FinalQuestion", "Folder", "FromSource", "HistoryStep",
     "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings", "QuestionType",

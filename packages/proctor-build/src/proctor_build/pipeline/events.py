@@ -178,7 +178,7 @@ def coverage(events: Sequence[ProcedureEvent], sentences: Sequence[Sentence]) ->
 
 
 def _found(quoted: Sequence[str], spoken: Sequence[str]) -> int | None:
-    """The place of the quoted words, all in a row; None without one."""
+    """The position of the quoted words, all in a row; None without one."""
     if not quoted:
         return None
     size = len(quoted)

@@ -200,7 +200,7 @@ class FilesStage(Stage[ExportedFile]):
             draft.replace(project.items)
             shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
-            expected = "a place to write to, with room in it"
+            expected = "a writable path with free space"
             raise InputError(project.items, found=error.strerror or str(error), expected=expected) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)

@@ -377,7 +377,7 @@ def _question(
 
 
 def dealt(options: tuple[str, ...], key: int, order: Sequence[int]) -> tuple[tuple[str, ...], int]:
-    """The options in the order of a plan (see `Planned`), and the place of the right one. Options of another number stay
+    """The options in the order of a plan (see `Planned`), and the position of the right one. Options of another number stay
     as they are: a rule refuses them.
 
     >>> dealt(("right", "one", "two"), 0, (2, 0, 1))

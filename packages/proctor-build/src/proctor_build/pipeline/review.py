@@ -110,7 +110,7 @@ class _Body(ReviewedBody):
         if texts and (len(texts) < 2 or not all(texts) or len({*texts}) < len(texts)):
             raise ValueError("two or more different options are expected")
         if texts and (self.key is None or self.key >= len(texts)):
-            raise ValueError("the place of the right option as key is expected")
+            raise ValueError("the position of the right option as key is expected")
         return self
 
 

@@ -146,7 +146,7 @@ class Folder(Generic[R]):
         _write_json(file, made.model_dump(mode="json"))
 
     def set_aside(self, unit: str) -> Path:
-        """Moves a unit's damaged file into the history, beside the versions; returns its new place."""
+        """Moves a unit's damaged file into the history, beside the versions; returns its new path."""
         file, number = self.path / f"{unit}.json", 1
         while (aside := self.path / "history" / f"{unit}.damaged-{number}.json").exists():
             number += 1
@@ -440,4 +440,4 @@ def _write_json(file: Path, content: Mapping[str, Any]) -> None:
         with replacing(file) as draft:
             draft.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
+        raise InputError(file, found=error.strerror or str(error), expected="a writable path") from error

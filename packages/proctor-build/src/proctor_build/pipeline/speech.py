@@ -17,7 +17,7 @@ from proctor_build.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSetti
 from proctor_build.pipeline.subtitles import Cue
 from proctor_build.pipeline.transcripts import ROLE, in_sentences, read_transcript, recognise
 
-STEERING = "speaks to a model"
+PROMPT_INJECTION = "prompt injection"
 _SLACK_S = 2.0  # a last subtitle may stand a little longer than its video
 
 
@@ -96,7 +96,7 @@ def video_seconds(video: Path) -> float:
 
 def _sentence(source: str, number: int, cue: Cue, confidence: float, calls: tuple[Call, ...]) -> Sentence:
     unsure = [word for word in cue.words if word.confidence is not None and word.confidence < confidence]
-    flags = [STEERING] if has_injection(cue.text) else []
+    flags = [PROMPT_INJECTION] if has_injection(cue.text) else []
     flags += [LOW_CONFIDENCE] if len(unsure) * 2 > len(cue.words) > 0 else []
     return Sentence(
         id=f"{source}-s{number:03d}",

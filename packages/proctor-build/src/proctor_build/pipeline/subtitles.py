@@ -37,7 +37,7 @@ def spoken_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Cue:
-    """A stretch of a transcript; `location` is its place in the file. `words` are empty without times of words; `flags`
+    """A stretch of a transcript; `location` says where in the file. `words` are empty without times of words; `flags`
     are doubts about recognised speech."""
 
     location: str

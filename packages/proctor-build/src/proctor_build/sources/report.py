@@ -125,7 +125,7 @@ def write_sheet(
     """Writes a self-contained page: each source with its facts, its proposals (300 in all) in four frames with the
     decision, and eight frames of the whole. Raises `InputError` if a frame can't be decoded or the page can't be
     written."""
-    from jinja2 import Environment
+    from jinja2 import Environment, StrictUndefined
 
     left = _MOST
     sources: list[Mapping[str, Any]] = []
@@ -146,7 +146,7 @@ def write_sheet(
                 "overview": frames.shots(0.0, record.duration_s, _OVERVIEW),
             }
         )
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         title=f"{project.settings.title or project.folder.name}: {count_of(len(decisions), 'proposal')} to hide",
         finder=f"{finder[:1].upper()}{finder[1:]}.",

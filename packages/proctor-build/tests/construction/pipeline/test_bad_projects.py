@@ -1,4 +1,4 @@
-"""What is wrong with a project is told in one line (file, place, what was found, what was expected), and nothing of it
+"""What is wrong with a project is told in one line (file, location, what was found, what was expected), and nothing of it
 is left behind: every file of the project is as it was."""
 
 from __future__ import annotations

@@ -186,12 +186,12 @@ def test_a_transcript_that_speaks_to_the_model_is_flagged_all_the_way(folder: Pa
     write(folder, (SAID[0], hostile))
     ran(folder, "questions")
     sentence = file(folder, "transcript")["records"][1]
-    assert sentence["flags"] == ["speaks to a model"]
+    assert sentence["flags"] == ["prompt injection"]
     told = [one for one in file(folder, "events")["records"] if "a-s002n" in one["made_from"]]
     assert told
-    assert all("speaks to a model" in one["flags"] for one in told)
+    assert all("prompt injection" in one["flags"] for one in told)
     asked = [one for one in file(folder, "questions")["records"] if told[0]["id"] in one["made_from"]]
-    assert all("speaks to a model" in one["flags"] for one in asked)
+    assert all("prompt injection" in one["flags"] for one in asked)
 
 
 def test_a_server_that_breaks_loses_nothing(folder: Path, server: FaultyServer) -> None:

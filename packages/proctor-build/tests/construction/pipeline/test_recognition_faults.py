@@ -124,7 +124,7 @@ def test_what_can_stand_only_with_a_doubt_is_flagged(tmp_path: Path, video: Path
     assert flagged(made) == {
         "Certain.": [], "Doubtful.": ["low confidence"], "Silent.": ["may be no speech"], "Odd.": ["repeats itself"],
         loop: ["repeats itself"], said[5][2]: ["a phrase that recognisers invent"], said[6][2]: ["words of the prompt"],
-        said[7][2]: ["speaks to a model"], "Long.": ["ends after its sound", "times of words do not fit"],
+        said[7][2]: ["prompt injection"], "Long.": ["ends after its sound", "times of words do not fit"],
     }  # fmt: skip
     assert made["records"][-1]["end"] == 20.0
 

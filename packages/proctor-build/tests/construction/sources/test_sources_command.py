@@ -90,6 +90,9 @@ def test_the_whole_way_from_videos_to_checked_copies(made: Path) -> None:
     page = (made / "work/sources/proposals.html").read_text(encoding="utf-8")
     assert page.count("<article>") == 6 + 5  # each proposal, and an overview of each source
     assert "undecided</span> · text" in page
+    text = next(p for one in told["sources"] for p in one["proposals"] if p["kind"] == "text")
+    drawn = f'style="left:{100 * text["region"]["x"]:.2f}%;top:{100 * text["region"]["y"]:.2f}%;'
+    assert page.count('class="mark"') == page.count(drawn) == 4  # the text's box, in each of its frames
 
     early = proctor("build", "table", made, "sources", "--apply")
     assert early.returncode != 0

@@ -225,7 +225,7 @@ def status(
     leakage: how far the best result may exceed its true accuracy by chance or by an attack, with the Monte Carlo error.
 
     With PHASE, shows the boards as an audience sees them, by default the public; --out writes a page that can be hosted
-    anywhere. With --prizes, by the newest boards and the present decisions on teams and submissions: places, shares of
+    anywhere. With --prizes, by the newest boards and the present decisions on teams and submissions: ranks, shares of
     the money, who is announced, who may name co-authors, and why others get no prize; the rule is printed below.
 
     Example: proctor challenge status sponges pre-evaluation --out boards.html
@@ -288,7 +288,7 @@ def _show_prizes(folder: Path, phase: str, store: str | None, output: OutputForm
         rows = [row | {"Board": board["name"]} for board, table in pairs for row in table.records]
         show(output, [content] if output is OutputFormat.JSON else rows)
     if content["outdated"]:
-        print_note("Places are from before the last decision on a team or submission: a worker recomputes them.")
+        print_note("Ranks are from before the last decision on a team or submission: a worker recomputes them.")
 
 
 def pack(

@@ -91,7 +91,7 @@ def team(
     it is in the trail.
 
     describe hands --file in as the description of a team's method in --phase; save-description writes it to --file. A
-    phase may require a description for prizes or for a place (description: {required_for: prizes} in challenge.yaml); a
+    phase may require a description for prizes or for a rank (description: {required_for: prizes} in challenge.yaml); a
     rejected one does not suffice.
 
     Example: proctor challenge team add sponges "Hand Surgeons" --institution Clinic --country AT --agreed

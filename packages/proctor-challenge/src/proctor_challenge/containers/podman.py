@@ -184,7 +184,7 @@ def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
         *(f"--{name}={value}" for name, value in given.items()),
         "--read-only",
         "--ulimit=core=0",
-        "--env=HOME=/tmp",  # the only place where libraries can write
+        "--env=HOME=/tmp",  # the only folder where libraries can write
         f"--tmpfs=/tmp:{own}rw,nosuid,nodev,mode=1777,size={limits.scratch}",
         f"--tmpfs=/{_MOUNT}:{own}rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}",
         *([f"--device={limits.gpu}"] if limits.gpu else []),

@@ -35,7 +35,7 @@ class _Waiting:
 
 
 class FairQueue:
-    """Gives out `most` places. Of the teams that wait, the one that has used the fewest seconds so far comes first, and
+    """Gives out `most` slots. Of the teams that wait, the one that has used the fewest seconds so far comes first, and
     of those the one that came first: who sends costly files again and again waits for all others."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def slot(self, team: int) -> AsyncIterator[None]:
-        """A place within the block."""
+        """A slot within the block."""
         await self._turn(team)
         start = self._clock()
         try:

@@ -56,8 +56,8 @@ def serve(store: Store | str | Path | None = None, *, contents: bool = False) ->
 
 
 def _guarded(tool: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
-    """A tool in a thread, whose errors are told in a line. What else goes wrong is told without a word of it: MCP's own
-    server sees to that."""
+    """A tool in a thread, whose errors are reported in a line. Other exceptions reach the client without
+    their text: MCP's own server sees to that."""
     import anyio.to_thread
     from mcp.server.mcpserver.exceptions import ToolError
 

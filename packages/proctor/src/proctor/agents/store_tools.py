@@ -80,7 +80,7 @@ class StoreTools:
     def compare(self, benchmark: str, first: str, second: str, metric: str = "", gate: str = "") -> dict[str, Any]:
         """The paired difference of two runs, each named SYSTEM/CONDITION, on the items that both have a score for: first minus
         second, with its 95 % interval over groups and p. With a `gate` ("not worse than 2", "better", "better than 1", in
-        points) also whether it holds, does not hold, or can't be told. An interval that contains 0 shows no difference, and
+        points) also whether it holds, does not hold, or is undecided. An interval that contains 0 shows no difference, and
         does not show that there is none."""
         for one in (first, second):
             if not all(one.rpartition("/")):

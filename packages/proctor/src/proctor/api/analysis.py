@@ -133,13 +133,13 @@ def compare(
     source: StoredRuns | Store | str | Path | None = None,
     benchmark: str = "",
     *,
-    told: Callable[[MarginRecord], None] | None = None,
+    on_margin: Callable[[MarginRecord], None] | None = None,
     **options: Unpack[CompareOptions],
 ) -> ComparisonTable:
     """Paired differences between runs, on the items that both have a score for. Compared are the conditions of each
     system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
 
-    `systems` may name runs as "SYSTEM/CONDITION". A margin is recorded, and `told` is called with the record, before anything is
+    `systems` may name runs as "SYSTEM/CONDITION". A margin is recorded, and `on_margin` is called with the record, before anything is
     computed. With a `gate`, `data.gate` says whether it holds. Raises `InputError` if nothing can be compared. The command is `proctor compare`.
     """
     from proctor.results import CompareExtras
@@ -150,7 +150,7 @@ def compare(
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
     metrics = metric_names(given["metrics"])
-    asked = CompareExtras(given["margin"], given["equivalence"], given["interaction"], told, given["gate"])
+    asked = CompareExtras(given["margin"], given["equivalence"], given["interaction"], on_margin, given["gate"])
     return ComparisonTable(
         compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics, asked=asked)
     )

@@ -81,7 +81,7 @@ def fetch(
 def _not_available(benchmark: str, source: DataSource | None) -> ProctorError:
     if source is None:
         expected = "--url with an archive, or the files from its authors"
-        return InputError(benchmark, found="no place where its data can be had", expected=expected)
+        return InputError(benchmark, found="no source of its data", expected=expected)
     page = f" Page: {source.page}" if source.page.startswith("http") else ""
     told = f"{benchmark}: its data are not fetched. They are those of {source.owner}; licence: {source.licence}."
     return ProctorError(f"{told} {source.ask}{page}")

@@ -103,7 +103,7 @@ async def import_answers_async(
     brings all its systems, and the ratings as scores by `human:RATER`; also the answers, if it has a column of them.
     `columns` names columns of such a table (item, system, rater, dimension, value, candidate, lower_is_better) beside
     those of the questions. With `scorer`, the file holds scores by an automatic scorer of answers in the store.
-    Importing the same file again changes nothing. Raises `InputError` with file and place for a file that can't be
+    Importing the same file again changes nothing. Raises `InputError` with file and location for a file that can't be
     read. The command is `proctor import`.
     """
     given = filled("import_answers", ImportOptions, options)

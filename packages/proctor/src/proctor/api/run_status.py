@@ -1,4 +1,4 @@
-"""How the runs of a store stand, once or again and again."""
+"""The state of a store's runs, once or repeatedly."""
 
 from __future__ import annotations
 

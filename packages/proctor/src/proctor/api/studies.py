@@ -51,7 +51,7 @@ class StudyResult:
 
     @property
     def exit_code(self) -> int:
-        """0, or what the gates of the comparisons give together: 1 if one does not hold, 2 if one can't be told."""
+        """0, or what the gates of the comparisons give together: 1 if one does not hold, 2 if one is undecided."""
         codes = {table.data.gate.exit_code for table in self.comparisons if table.data.gate is not None}
         return 1 if 1 in codes else max(codes, default=0)
 
@@ -59,7 +59,7 @@ class StudyResult:
 @dataclass(frozen=True)
 class ArrangedStudy:
     """A study whose file, data and systems are read and checked; nothing is asked or written yet. `parts` are the runs of each
-    benchmark (by its place in the file) and system."""
+    benchmark (by its position in the file) and system."""
 
     study: Study
     file: Path
@@ -72,8 +72,8 @@ class ArrangedStudy:
         found = [(self.benchmarks[row].name, await arranged.estimate()) for row, arranged in self.parts]
         return [(name, own) for name, own in found if own]
 
-    async def make(self, ask: Ask | None = None, told: Callable[[str], None] = lambda _: None) -> StudyResult:
-        """Asks what is missing (each run by `ask`), has judges score, and compares. `told` is called with notes."""
+    async def make(self, ask: Ask | None = None, on_note: Callable[[str], None] = lambda _: None) -> StudyResult:
+        """Asks what is missing (each run by `ask`), has judges score, and compares. `on_note` is called with notes."""
         from proctor.runs import record_study
 
         store = shell.open_store(self.options["store"])
@@ -89,7 +89,7 @@ class ArrangedStudy:
             record_study(store, self.benchmarks[row].name, self.study.study, self.study.sha256, self.study.body)
             for note in prepared.notes:
                 if note not in known:
-                    told(note)
+                    on_note(note)
             known.update(prepared.notes)
             made = await (ask(prepared) if ask else prepared.ask(self.options["stop"], self.options["on_change"]))
             result.runs.append(made)

@@ -111,7 +111,7 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
 @dataclass(frozen=True)
 class _Compared:
     """One dimension: both metrics' scores beside the first rating of each answer. `used` are the dimension's groups among
-    the `groups` of the language, `unit` the place of each answer's group among them."""
+    the `groups` of the language, `unit` the position of each answer's group among them."""
 
     location: str
     ratings: Floats

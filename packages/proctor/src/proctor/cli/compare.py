@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from proctor.reports import ComparisonTable
     from proctor.runs import Store
 
-CANNOT_BE_TOLD = 2
-"""The exit code of a gate that can't be told, also because of an error: 1 would say that it does not hold."""
+UNDECIDED = 2
+"""The exit code of a gate that is undecided, also because of an error: 1 would say that it does not hold."""
 
 
 def compare(
@@ -49,18 +49,18 @@ def compare(
     compares each part of the items separately; --interaction tests whether the parts differ, and draws a forest plot. With
     --margin, says whether the first run is worse by more than the margin, which is printed with time and hash first.
 
-    With --gate, the exit code is 0 if the statement about the first run holds, 1 if it does not, and 2 if that can't be
-    told: too few groups, or any error. It is about the headline metric, or those of --metric.
+    With --gate, the exit code is 0 if the statement about the first run holds, 1 if it does not, and 2 if it is
+    undecided: too few groups, or any error. It is about the headline metric, or those of --metric.
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
     from proctor import api
 
-    with _told_apart(gated=bool(options["gate"])):
+    with _exit_codes(gated=bool(options["gate"])):
         opened = api.open_store(store, create=False)
         benchmark = named_in(opened, benchmark)
         with at_work("comparing runs"):
-            table = api.compare(opened, benchmark, told=tell_margin, **options)
+            table = api.compare(opened, benchmark, on_margin=tell_margin, **options)
         if not draw_forest(table, figure):
             draw_table(table, figure, options["metrics"])
         _show(table, opened, benchmark, options, form)
@@ -74,13 +74,13 @@ def compare(
 
 
 @contextmanager
-def _told_apart(*, gated: bool) -> Iterator[None]:
-    """Within the block, every exception of a gated comparison ends the command with `CANNOT_BE_TOLD`."""
+def _exit_codes(*, gated: bool) -> Iterator[None]:
+    """Within the block, every exception of a gated comparison ends the command with `UNDECIDED`."""
     try:
         yield
     except Exception as error:
         if gated:
-            vars(error)["exit_code"] = CANNOT_BE_TOLD
+            vars(error)["exit_code"] = UNDECIDED
         raise
 
 

@@ -51,7 +51,7 @@ def next_command(message: str, arguments: Sequence[str] = ()) -> str:
 
 
 def error_json(error: BaseException, message: str, code: int, arguments: Sequence[str]) -> str:
-    """An error as one line of JSON: its kind, the place (`file` and `location`), what was `found` and `expected` (null where
+    """An error as one line of JSON: its kind, the location (`file` and `location`), what was `found` and `expected` (null where
     it does not say), the whole `message`, the `next` command (null: none is known), `notes`, and the exit code.
 
     Texts of files and servers may be hostile: they are values of JSON, without control characters.

@@ -147,7 +147,7 @@ WHO = {
         "serve site", "serve users", "review update", "review status", "review export", "review sample",
     ),
 }  # fmt: skip
-"""Who types each command first. A command that nobody types has no place here, and a test says so."""
+"""Who types each command first. A command that nobody types is not listed here, and a test says so."""
 
 
 @cache

@@ -40,7 +40,7 @@ def show_corrected(
 
 
 def show_confidence(store: Store, benchmark: str, options: ResultOptions, form: str, figure: Path | None) -> None:
-    """Print what confidences and abstentions are worth, and write the risk–coverage curves."""
+    """Print calibration, abstentions and the area under risk–coverage curves, and write the curves."""
     from proctor import api
 
     with at_work("computing curves"):

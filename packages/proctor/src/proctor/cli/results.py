@@ -283,7 +283,7 @@ def rank(
     Systems that do not differ significantly share a rank.
 
     With `--mine` and format csv or tsv, the leads are printed instead of the boards. `--two-level` changes only their
-    intervals; places and tests resample whole groups. `--metric` takes any metric of `proctor results --metric`, also
+    intervals; ranks and tests resample whole groups. `--metric` takes any metric of `proctor results --metric`, also
     one over many items (balanced_accuracy, class_f1:NAME).
 
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model

@@ -60,7 +60,7 @@ class _Watch:
         self._last: Sequence[RunStatus] = ()
 
     def show(self, found: Sequence[RunStatus]) -> None:
-        """Prints a look."""
+        """Prints the states once."""
         from proctor.reports import status_line, status_table
 
         self._first = self._first or found

@@ -2,7 +2,7 @@
 before it is stored or paid for.
 
 Benchmarks, recorded answers, answers, scores and settings of functions and classes alike. An error names the package or
-the file, the place, what was found, and what was expected. Proctor's own scorers are exempt where they may do more than
+the file, the location, what was found, and what was expected. Proctor's own scorers are exempt where they may do more than
 others: a panel also stores the judgements of its judges.
 """
 
@@ -220,7 +220,7 @@ async def answered(system: System, item: Item, view: View) -> Answer:
 
 
 def admit_settings(owner: System | Scorer, settings: object) -> dict[str, JsonValue]:
-    """The settings of a system or a scorer. Raises `ConfigurationError` if they are no JSON object, with the place of
+    """The settings of a system or a scorer. Raises `ConfigurationError` if they are no JSON object, with the location of
     the value.
 
     >>> admit_settings(object(), {"seed": 1})
@@ -242,7 +242,7 @@ def admit_settings(owner: System | Scorer, settings: object) -> dict[str, JsonVa
 
 
 def _not_json(value: Any, location: str) -> tuple[str, str]:
-    """The innermost place of a value that is not JSON, and its type."""
+    """The innermost location of a value that is not JSON, and its type."""
     if isinstance(value, dict | list | tuple):
         parts = value.items() if isinstance(value, dict) else enumerate(value)
         for name, part in parts:

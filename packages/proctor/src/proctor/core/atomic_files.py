@@ -56,7 +56,7 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
     try:
         database = is_database(path)
     except OSError as error:
-        raise InputError(path, found=error.strerror or str(error), expected="a place to write to") from error
+        raise InputError(path, found=error.strerror or str(error), expected="a writable path") from error
     if database:
         raise InputError(path, found="a database", expected="another name for the file to write")
     if endings and path.suffix.lower() not in endings:
@@ -141,13 +141,13 @@ def whole_file(out: Path) -> Iterator[Path]:
     ...             _ = draft.write_bytes(b"abc")
     ...     except InputError as error:
     ...         print(str(error).removeprefix(f"{out}: "))
-    found Is a directory, expected a place to write to
+    found Is a directory, expected a writable path
     """
     try:
         with replacing(output_file(out)) as draft:
             yield draft
     except OSError as error:
-        raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error
+        raise InputError(out, found=error.strerror or str(error), expected="a writable path") from error
 
 
 def write_whole(out: Path, text: str) -> int:

@@ -28,7 +28,7 @@ def code_hash(thing: object) -> str:
     """The hash of the source that a thing from outside Proctor depends on: of its class, or of a function, with the
     helpers, base classes and constants that it names. Empty for Proctor's own things, and where there is no source.
 
-    Of a class that is made by a function or at the top of a module, that place counts too, if the thing was found by
+    Of a class that is made by a function or at the top of a module, that location counts too, if the thing was found by
     an entry point or a file. Functions inside functions, which `PlainFunction` identifies, have none.
 
     >>> from proctor.core import BENCHMARKS

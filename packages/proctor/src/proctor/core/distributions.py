@@ -1,4 +1,4 @@
-"""The five distributions of Proctor, which of them brings a command, and what a missing one is told with."""
+"""The five distributions of Proctor, which of them brings a command, and what is said where one is missing."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def need_extra(extra: str, what: str, module: str) -> None:
 
 
 class InputError(ProctorError):
-    """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected; each stands
+    """Invalid input. The message names the file (if any), the location in it, what was found, and what was expected; each stands
     in a field of its own, "" where it is not known.
 
     >>> print(InputError("a.json", "item 3, field 'answer'", found="'E'", expected="one of A to D"))
@@ -149,7 +149,7 @@ class InputError(ProctorError):
 
 @dataclass(frozen=True, slots=True)
 class FileLocation:
-    """A file and a place in it, as the location of errors.
+    """A file and a location in it, which errors name.
 
     >>> print(FileLocation("a.json", "item 3").error("'E'", "one of A to D", field="answer"))
     a.json: item 3, field 'answer': found 'E', expected one of A to D
@@ -165,7 +165,7 @@ class FileLocation:
 
 
 class ProblemsError(InputError):
-    """All `problems` of a settings file, each with its place.
+    """All `problems` of a settings file, each with its location.
 
     >>> print(ProblemsError("a.yaml", ["title: found 3", "phases: found none"]))
     a.yaml: 2 problems: title: found 3; phases: found none
@@ -247,7 +247,7 @@ class ParseError(ProctorError):
         self._shown = shown
 
     def at(self, file: str | Path | None, location: str = "") -> InputError:
-        """The same at a place in a file.
+        """The same at a location in a file.
 
         >>> print(ParseError(expected="yes or no", found="perhaps").at("a.csv", "row 3"))
         a.csv: row 3: found 'perhaps', expected yes or no

@@ -39,14 +39,14 @@ class Region(FrozenModel):
 
 
 def _medium_field() -> int:
-    """The place of a medium among the item's media, from 0; left out of JSON for the first one."""
+    """The position of a medium among the item's media, from 0; left out of JSON for the first one."""
     given: int = Field(default=0, ge=0, exclude_if=lambda position: position == 0)
     return given
 
 
 class EvidenceWindow(FrozenModel):
     """A stretch of a video or a sound in which the answer is visible or audible: `start` to `end` in seconds of the file,
-    as those of a clip. `medium` is the place of the medium among the item's media, from 0.
+    as those of a clip. `medium` is the position of the medium among the item's media, from 0.
 
     >>> EvidenceWindow(start=12.0, end=15.5).medium
     0
@@ -66,7 +66,7 @@ class EvidenceWindow(FrozenModel):
 class EvidenceBox(Region):
     """A rectangle in which the answer is visible, in fractions of the picture as it is shown (of a medium with a region:
     of that region). Of a video from `start` to `end`, in seconds of the file; of a still image both are None. `medium` is
-    the place of the medium among the item's media, from 0.
+    the position of the medium among the item's media, from 0.
 
     >>> EvidenceBox(x=0.25, y=0.5, width=0.1, height=0.2, start=3.0, end=4.0).start
     3.0
@@ -115,7 +115,7 @@ class Evidence(FrozenModel):
 
     @property
     def media(self) -> frozenset[int]:
-        """The places of the media with evidence."""
+        """The positions of the media with evidence."""
         return frozenset((*(one.medium for one in self.windows), *(one.medium for one in self.boxes)))
 
 

@@ -1,4 +1,4 @@
-"""Reading files with a size limit, as bytes, text, JSON or pydantic models; errors name the file and the place."""
+"""Reading files with a size limit, as bytes, text, JSON or pydantic models; errors name the file and the location."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def read_json(
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> object:
-    """The value in a JSON file in UTF-8; `pairs` and `halves` as in `load_json`. Raises `InputError` with the place.
+    """The value in a JSON file in UTF-8; `pairs` and `halves` as in `load_json`. Raises `InputError` with the location.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -298,7 +298,7 @@ def parse_json(
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> Any:
-    """`load_json` for text at a `location` in a file. Raises `InputError` with the place.
+    """`load_json` for text at a `location` in a file. Raises `InputError` with the location.
 
     >>> parse_json(Path("a.json"), '{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -327,7 +327,7 @@ def read_jsonl(
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> list[tuple[str, Any]]:
-    """The place ("line 3") and value of each line that is not blank. Raises `InputError` with the place.
+    """The location ("line 3") and value of each line that is not blank. Raises `InputError` with the location.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """Something at a place ("q1", "row 7"; `row` is its number), by a rule (or a column). For an `error` the file is no
+    """Something at a location ("q1", "row 7"; `row` is its number), by a rule (or a column). For an `error` the file is no
     submission and is refused; what is `wrong` is accepted and counted as a wrong answer; a `warning` is for a person to
     look at. `line` replaces the text that is made of the other fields.
 
@@ -229,7 +229,7 @@ class FileCheck:
 
     @property
     def wrong(self) -> int:
-        """The number of places whose answers are accepted and counted as wrong."""
+        """The number of answers that are accepted and counted as wrong."""
         return len({finding.location for finding in self.findings if finding.severity == "wrong"})
 
     @property

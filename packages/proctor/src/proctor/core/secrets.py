@@ -122,7 +122,7 @@ def _plain(text: str) -> str:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    """The text without what stands at these places of its letters and digits."""
+    """The text without what stands at these positions of its letters and digits."""
     positions = [
         position for position, letter in enumerate(text) if not _BESIDE.match(letter) for _ in letter.casefold()
     ]

@@ -173,7 +173,7 @@ def instance_in_file(address: str) -> Any:
 
 
 def _refuse_arguments(kind: type[object], address: str) -> None:
-    """Raises `InputError` for a class that can't be called without arguments, with the place of its definition."""
+    """Raises `InputError` for a class that can't be called without arguments, with the location of its definition."""
     file, _, name = address.rpartition(":")
     try:
         where = f"line {inspect.getsourcelines(kind)[1]}"
@@ -230,7 +230,7 @@ def load_file(path: Path) -> ModuleType:
 
 
 def unloadable(path: Path, error: BaseException) -> ConfigurationError:
-    """An exception during the import of a file as an error with the place in the file.
+    """An exception during the import of a file as an error with the location in the file.
 
     >>> print(unloadable(Path("mine.py"), ValueError("no weights")))
     mine.py: can't be loaded: ValueError: no weights (mine.py, line 0)

@@ -11,7 +11,7 @@ from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.core import Answer, AudioClip, InputError, Item, Media, ParseError, Status, UsageError, VideoClip, one_of
+from proctor.core import Answer, AudioClip, InputError, Item, Media, Status, UsageError, VideoClip, one_of, read_answer
 from proctor.results import Options, Result, results
 from proctor.runs import BASELINES, CODE, BenchmarkCard, Run, Store, chosen_runs, other_model, recorded, stored_runs
 
@@ -108,7 +108,7 @@ class ExportSource:
 
 @dataclass(frozen=True)
 class Written:
-    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no place for it,
+    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no field for it,
     and `notes` for the user."""
 
     count: int
@@ -169,14 +169,11 @@ def differs(item: Item, answer: Answer) -> bool:
     """
     if answer.parsed is None:
         return False
-    try:
-        return item.answer.parse(answer.text, item.options) != answer.parsed
-    except ParseError:
-        return True
+    return read_answer(item, answer.model_copy(update={"parsed": None})).parsed != answer.parsed
 
 
 def kept_fields(item: Item, answer: Answer) -> dict[str, str]:
-    """Fields for what another program's record has no place for; `recorded.kept_status`, `kept_value` and
+    """Fields for what another program's record has no field for; `recorded.kept_status`, `kept_value` and
     `kept_confidence` read them."""
     sure = {"proctor_confidence": text} if (text := confidence_text(answer)) else {}
     if answer.status is not Status.ANSWERED:
@@ -270,7 +267,7 @@ def _tag(value: Any) -> str | None:
 
 
 def lost_in_rows(source: ExportSource) -> list[str]:
-    """What rows have no place for."""
+    """What rows have no column for."""
     formats = {
         item.answer.kind for item in source.items if item.answer.model_dump(exclude_defaults=True, exclude={"kind"})
     }

@@ -138,7 +138,7 @@ def write_model_card(source: ExportSource, out: Path) -> Written:
     if source.card.simulated:
         lines.append("The procedures are simulated.")
     write_whole(out, "\n".join(lines) + "\n")
-    dropped = ("answers: a table of results has no place for them",)
+    dropped = ("answers: a table of results has no column for them",)
     return Written(len(rows), "row", dropped)
 
 

@@ -29,7 +29,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One record. `location` is its place in the file, `key` the id or number of its item, `prompt` the recorded prompt if
+    """One record. `location` says where in the file, `key` the id or number of its item, `prompt` the recorded prompt if
     the format has it, and `options` the options that the record states, in the order of their letters. `scores` are
     recorded scores by metric, `compared` those that are only compared with ours, and `targets` the record's own
     reference answers. `parsed` is the value in a record that Proctor wrote (of options that were shown in another

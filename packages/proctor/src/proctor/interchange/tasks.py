@@ -17,11 +17,11 @@ from proctor.core import (
     FrozenModel,
     InputError,
     Item,
-    ParseError,
     UsageError,
     VideoClip,
     count_of,
     json_line,
+    read_answer,
     read_jsonl,
     read_model,
     reader_or_default,
@@ -69,22 +69,22 @@ def read_task(folder: Path) -> list[TaskItem]:
 
 
 def scored(item: Item, text: str) -> float | None:
-    """The accuracy of a reply by Proctor's scorer; None for an item that needs a judge or has no reference.
+    """The accuracy of a reply by Proctor's scorer, which is read as that of a run; None for an item that needs a judge or has
+    no reference.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import BinaryFormat
     >>> item = Item(id="q1", group="v1", question="Is it on?", answer=BinaryFormat(), reference=Reference(answer=True))
     >>> scored(item, "Answer: yes"), scored(item, "no"), scored(item, "perhaps")
     (1.0, 0.0, 0.0)
+    >>> unseen = item.model_copy(update={"reference": Reference(answer=None, unanswerable=True)})
+    >>> scored(unseen, "Answer: UNANSWERABLE"), scored(unseen, "Answer: yes")
+    (1.0, 0.0)
     """
     scorer = AccuracyScorer()
     if not scorer.applies(item):
         return None
-    try:
-        answer = Answer(item_id=item.id, text=text, parsed=item.answer.parse(text, item.options))
-    except ParseError as error:
-        answer = Answer(item_id=item.id, text=text, problem=str(error))
-    return scorer.compute(item, answer).value
+    return scorer.compute(item, read_answer(item, Answer(item_id=item.id, text=text))).value
 
 
 def media_of(task_item: TaskItem, media: str | Path) -> list[tuple[str, str]]:

@@ -151,7 +151,7 @@ class Chunking(FrozenModel):
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A part of a document. `page` counts from 1 (None if the document has no pages), `start` is the index of its first
-    character on the page. `id` is a hash of the document's name, the place and the text."""
+    character on the page. `id` is a hash of the document's name, the location and the text."""
 
     id: str
     source: str

@@ -216,7 +216,7 @@ class FunctionJudge:
             value = await function.call(given)
         except ProctorError:
             raise
-        except Exception as error:  # other people's code: shown with its place
+        except Exception as error:  # other people's code: shown with its location
             where = f"{self._made.address or self.name}, item {item.id!r}"
             raise ConfigurationError(f"{where}: {function.fault(error)}") from error
         values = self._by_metric(value, metrics, item)

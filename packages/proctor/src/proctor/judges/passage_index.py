@@ -252,7 +252,7 @@ class Opened:
 
 
 def default_folder(documents: Path) -> Path:
-    """The default place of an index: beside the folder of documents."""
+    """The default folder of an index: beside the folder of documents."""
     folder = documents.resolve()
     return folder.with_name(f"{folder.name}.index")
 
@@ -333,7 +333,9 @@ def _alone(folder: Path) -> Iterator[None]:
                 shutil.rmtree(left, ignore_errors=True)
             yield
     except OSError as error:
-        raise InputError(folder, found=error.strerror or str(error), expected="a place for the index") from error
+        raise InputError(
+            folder, found=error.strerror or str(error), expected="a writable path for the index"
+        ) from error
 
 
 def _ours(entry: Path) -> bool:
@@ -348,7 +350,7 @@ def _ours(entry: Path) -> bool:
 def _refuse_inside(documents: Path, folder: Path) -> None:
     inside, outside = documents.resolve(), folder.resolve()
     if outside == inside or inside in outside.parents:
-        raise InputError(folder, found="a place inside the documents", expected="one beside them")
+        raise InputError(folder, found="a folder inside the documents", expected="one beside them")
 
 
 def _shown(passage: Passage) -> dict[str, JsonValue]:

@@ -1,7 +1,7 @@
 """The sound of one file: what its track holds, any stretch as a WAV, exact to the sample, and parts for speech recognition.
 
 Times are those of the file's own clock, as of videos: it shows 0 at the file's first timestamp. A sound that begins
-later than its pictures keeps its place; where the track holds nothing, there is silence.
+later than its pictures stays later; where the track holds nothing, there is silence.
 """
 
 from __future__ import annotations

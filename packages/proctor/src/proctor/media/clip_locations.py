@@ -1,7 +1,7 @@
 """Excerpts: where a benchmark's clips lie in the video files at hand.
 
 Files come whole as downloaded, trimmed to the excerpt, or trimmed and cropped to the benchmark's region. Length and
-picture size must fit the kind, so that a clip is never cut at the wrong place unnoticed.
+picture size must fit the kind, so that a clip is never cut at the wrong time unnoticed.
 """
 
 from __future__ import annotations

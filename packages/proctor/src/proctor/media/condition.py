@@ -13,7 +13,7 @@ from proctor.media.library import MediaLibrary, Picture
 class FrameSlot:
     """One frame that a system gets: the picture, and the time and label that go with it.
 
-    `clip` is start and end of the clip that the frame belongs to, None for a still image; `medium` is the place of its
+    `clip` is start and end of the clip that the frame belongs to, None for a still image; `medium` is the position of its
     medium among the item's media.
     """
 
@@ -27,7 +27,7 @@ class FrameSlot:
 @dataclass(frozen=True, slots=True)
 class SoundSlot:
     """One sound that a system gets: its medium, start and end, and label. `clip` is start and end of the whole sound,
-    `position` the place of its medium among the item's media. It is made `silent` in these stretches, in seconds of the file."""
+    `position` the position of its medium among the item's media. It is made `silent` in these stretches, in seconds of the file."""
 
     medium: VideoClip | AudioClip
     span: tuple[float, float]
@@ -77,7 +77,7 @@ class Condition:
         return ""
 
     def parts(self, medium: int, span: tuple[float, float], scene: ConditionContext) -> list[tuple[float, float]]:
-        """The parts of a clip (the place of its medium, start and end) that are shown, ascending: frames are spread over
+        """The parts of a clip (the position of its medium, start and end) that are shown, ascending: frames are spread over
         them."""
         del medium, scene
         return [span]

@@ -50,12 +50,12 @@ class Turn(NamedTuple):
 
     @property
     def sideways(self) -> bool:
-        """Whether width and height change places."""
+        """Whether width and height are swapped."""
         return bool(_SIDEWAYS.intersection(self.steps))
 
     @property
     def mirrored(self) -> bool:
-        """Whether left and right of the decoded picture change places without a rotation that explains it."""
+        """Whether left and right of the decoded picture are swapped without a rotation that explains it."""
         return len(_MIRRORING.intersection(self.steps)) == 1
 
 
@@ -135,7 +135,7 @@ def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
 
 
 def seek(container: InputContainer, target: int, stream: VideoStream | AudioStream | None = None) -> bool:
-    """Seeks to a place where decoding can begin, at or before the target (in the stream's ticks, or without a stream in
+    """Seeks to a position where decoding can begin, at or before the target (in the stream's ticks, or without a stream in
     microseconds). False where the file is not seekable; it must then be reopened."""
     import av
 
@@ -303,7 +303,7 @@ def _matroska_cropping(file: BinaryIO, number: int) -> Cropping:
 
 
 def _elements(file: BinaryIO, start: int, end: int) -> Iterator[_Part]:
-    """The elements from one place to the other (RFC 8794): a name and a length of variable size, then the content."""
+    """The elements from one position to another (RFC 8794): a name and a length of variable size, then the content."""
     while start < end:
         file.seek(start)
         head = file.read(12)
@@ -366,7 +366,7 @@ def _clean_aperture(told: bytes, width: int, height: int) -> Cropping:
 
 
 def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[_Part]:
-    """The boxes from one place to the other (ISO/IEC 14496-12, 4.2): a length and a name, then the content."""
+    """The boxes from one position to another (ISO/IEC 14496-12, 4.2): a length and a name, then the content."""
     while start + 8 <= end:
         file.seek(start)
         head = file.read(16)

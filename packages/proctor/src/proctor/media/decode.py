@@ -63,7 +63,7 @@ def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> 
     `wanted` is ascending and without duplicates, from `index.at`. In place of a picture that the stream announces and
     never shows, the last one shown before it is given, for at most eight in a row. Which picture is given does not
     depend on what else is wanted. Raises `InputError` with the time of the first picture that can't be decoded, or whose
-    place among the others its timestamp does not tell.
+    position among the others its timestamp does not tell.
     """
     import av
 

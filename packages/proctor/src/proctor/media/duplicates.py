@@ -249,9 +249,9 @@ def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tol
 def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
     """One self-contained HTML file with the pairs side by side (the first 500). Raises `InputError` where it
     can't be written or would replace anything but an earlier page."""
-    from jinja2 import Environment
+    from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     pairs = [
         {
             "how": leak.how,

@@ -178,7 +178,7 @@ class StoredPicture(bytes):
 
 
 def read_pictures(entry: Path, locations: Sequence[ByteRange]) -> list[StoredPicture] | None:
-    """The pictures at these places of one entry; None where they are damaged. Raises `FileNotFoundError` where the
+    """The pictures at these positions of one entry; None where they are damaged. Raises `FileNotFoundError` where the
     entry is gone."""
     try:
         pictures = [StoredPicture(jpeg) for jpeg in _pictures(entry, locations)]

@@ -78,7 +78,7 @@ def unwritable(folder: Path, error: OSError) -> ConfigurationError:
 
 
 def url_of(location: str | Path) -> str | None:
-    """The URL (s3://, gs://, az://, https://, http://) that a place is; None for a path. Raises `InputError` for a URL
+    """The URL (s3://, gs://, az://, https://, http://) that a location is; None for a path. Raises `InputError` for a URL
     of another kind, and for one that carries credentials or a query."""
     url = _URL.match(str(location))
     if url is None:
@@ -100,7 +100,7 @@ def url_of(location: str | Path) -> str | None:
 
 
 def media_folder(location: str | Path, cache: Path) -> Path:
-    """The folder of media at a place: a path as it is; for a URL (see `url_of`) a folder in the `cache` that stands for
+    """The folder of media at a location: a path as it is; for a URL (see `url_of`) a folder in the `cache` that stands for
     it, which `remote_at` knows.
 
     Raises `InputError` as `url_of`, and `ConfigurationError` where the cache can't be written to.

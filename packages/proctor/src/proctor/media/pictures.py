@@ -143,7 +143,7 @@ def still_facts(path: Path) -> StillFacts:
 
 def open_picture(content: bytes, file: str | Path | None = None, location: str = "", *, draft: int = 0) -> Image:
     """The picture in an image file's bytes, in RGB, on white where it is transparent. With `draft`, it may be reduced to that many pixels a side. Raises
-    `InputError`, with the file and the place in it, for what can't be read."""
+    `InputError`, with the file and the location in it, for what can't be read."""
     from PIL import Image
 
     try:

@@ -116,7 +116,7 @@ class SharedFrames:
             self._name(frame_set, {frame.key: (name, frame) for frame in made})
 
     def prepared(self, location: str) -> PreparedVideo | None:
-        """The stored facts of the video at this place (see `RemoteFolder.address_of`); None without any."""
+        """The stored facts of the video at this address (see `RemoteFolder.address_of`); None without any."""
         key = f"videos/{location}.json"
         read = self._folder.read(key)
         if read is None:
@@ -137,7 +137,7 @@ class SharedFrames:
         return PreparedVideo(content, info, (name, index.data))
 
     def prepare(self, location: str, video: PreparedVideo) -> None:
-        """Stores the facts of the video at this place, the timestamps first."""
+        """Stores the facts of the video at this address, the timestamps first."""
         name, data = video.index
         index = [name, hashlib.sha256(data).hexdigest()]
         about = {"format": _FORMAT, "content": video.sha256, "video": asdict(video.info), "index": index}
@@ -205,7 +205,7 @@ class SharedFrames:
 
 
 def shared_frames(location: str | Path | None) -> SharedFrames | None:
-    """The frames in object storage where the place (None: `PROCTOR_CACHE`) is a URL; one object for each URL in a
+    """The frames in object storage where the folder (None: `PROCTOR_CACHE`) is a URL; one object for each URL in a
     process, so that an index is read once."""
     told = location or os.environ.get("PROCTOR_CACHE")
     url = url_of(told) if told else None
@@ -249,7 +249,7 @@ def _frames_in(index: Any, frame_set: FrameSet) -> dict[Key, tuple[str, StoredFr
     found: dict[Key, tuple[str, StoredFrame]] = {}
     for key, time, entry, offset, size, sha256 in index["frames"]:
         if not isinstance(key, int | str) or not 0 <= offset < offset + size or not _ENTRY.fullmatch(entries[entry]):
-            raise ValueError("no place of a picture")
+            raise ValueError("no position of a picture")
         at = None if time is None else float(time)
         found[key] = entries[entry], StoredFrame(key, at, int(offset), int(size), str(sha256))
     return found
@@ -273,7 +273,7 @@ def _without(known: _SharedSet, entry: str) -> _SharedSet:
 
 
 def _together(frames: Sequence[StoredFrame]) -> list[list[StoredFrame]]:
-    """Pictures in the order of their places, grouped into requests."""
+    """Pictures in the order of their positions, grouped into requests."""
     groups: list[list[StoredFrame]] = []
     for frame in frames:
         last = groups[-1] if groups else []

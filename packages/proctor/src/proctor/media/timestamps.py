@@ -21,7 +21,7 @@ MOST_HELD = 16
 def tell_the_order(given: NDArray[np.int64], at_keys: NDArray[np.bool_], *, reordered: bool) -> bool:
     """Whether the timestamps of packets, in the order of decoding, can be those of pictures that a decoder shows in
     ascending order: where it reorders none, they ascend; else each keyframe's group lies after all before it, and none
-    has a place among the others that is more than 16 pictures (of two fields each) from its place in decoding."""
+    has a position among the others that is more than 16 pictures (of two fields each) from its position in decoding."""
     if np.all(np.diff(given) > 0):
         return True
     begin = np.flatnonzero(at_keys[1:]) + 1
@@ -79,10 +79,10 @@ def corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDAr
 
 
 def _in_order(given: Sequence[int | None]) -> list[int]:
-    """The places of timestamps that do not go back: of those that are not before any earlier one, or of the longest such
+    """The positions of timestamps that do not go back: of those that are not before any earlier one, or of the longest such
     sequence if that leaves out fewer."""
     going_on: list[int] = []
-    ends: list[int] = []  # by length of a sequence, the smallest timestamp at which one can end, and its place
+    ends: list[int] = []  # by length of a sequence, the smallest timestamp at which one can end, and its position
     last: list[int] = []
     before: dict[int, int | None] = {}
     for position, stamp in enumerate(given):

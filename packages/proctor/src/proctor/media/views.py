@@ -347,7 +347,7 @@ class _MediaView:
         return ConditionContext(self._whole, self._others, self._seed, self._library, whole)
 
     def _position_of(self, medium: Media) -> int:
-        """The place of a medium among those of the whole item."""
+        """The position of a medium among those of the whole item."""
         return _position(medium, self._whole.media)
 
     def _slots(self, request: Request) -> tuple[list[FrameSlot], bool]:

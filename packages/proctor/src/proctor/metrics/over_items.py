@@ -302,7 +302,7 @@ class FunctionOverItems:
             value = self([reference for reference, _ in there], [answer for _, answer in there])
         except ProctorError:
             raise
-        except Exception as error:  # foreign code: reported with its place
+        except Exception as error:  # foreign code: reported with its location
             raise ConfigurationError(f"{location}: {self._function.fault(error)}") from error
         return float("nan") if value is None else _in_range(location, self.metric, value)
 

@@ -200,7 +200,7 @@ class FunctionMetric:
             value = await self._function.call(given)
         except ProctorError:
             raise
-        except Exception as error:  # foreign code: reported with its place
+        except Exception as error:  # foreign code: reported with its location
             where = f"{self.address or self.name}, item {item.id!r}"
             raise ConfigurationError(f"{where}: {self._function.fault(error)}") from error
         return in_range(value, self.metric, item, self.address)

@@ -153,7 +153,7 @@ def apply_adapter(name: str, model: Any, adapter: Path, probe: Callable[[], Any]
     if lost:
         first = min(map(str, lost))
         raise ConfigurationError(
-            f"{name}: found {count_of(len(lost), 'tensor')} without a place, such as {first}, expected none"
+            f"{name}: found {count_of(len(lost), 'tensor')} without a counterpart in the model, such as {first}, expected none"
         )
     model.eval()
     with_it = probe()

@@ -121,7 +121,7 @@ def _data_uri(item: BinaryContent) -> _Picture:
 
 
 _MARK = token_hex(16).encode()
-"""Marks the place of a picture in a body; it is random, so that no question can contain it."""
+"""Marks where a picture stands in a body; it is random, so that no question can contain it."""
 
 
 def _pieces(body: dict[str, Any]) -> list[bytes]:

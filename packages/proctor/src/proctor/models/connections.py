@@ -314,7 +314,7 @@ def _broke_off(body: object) -> bool:
 
 
 def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:
-    """Each line with its place in bytes and its number."""
+    """Each line with its location in bytes and its number."""
     with file.open("rb") as stream:
         position, number = 0, 1
         while line := stream.readline(MAX_REPLY_BYTES + 1):

@@ -262,7 +262,7 @@ def _form(parameters: ModelRequestParameters) -> FixedForm | None:
 
 
 def _listed(form: FixedForm | None, said: GeneratedText) -> dict[str, object] | None:
-    """The probabilities of a form's places in OpenAI's format; the text between is one token of probability 1."""
+    """The probabilities of a form's slots in OpenAI's format; the text between is one token of probability 1."""
     if form is None:
         return None
     tokens = [_token(form.texts[0], {form.texts[0]: 1.0})]

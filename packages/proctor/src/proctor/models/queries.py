@@ -28,7 +28,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class FixedForm:
-    """A text with places to fill in, each with one of its options; there is one more of the `texts` than places.
+    """A text with slots to fill in, each with one of its options; there is one more of the `texts` than slots.
 
     >>> FixedForm(('{"overall": ', "}"), (("0", "1", "2"),)).filled(["2"])
     '{"overall": 2}'
@@ -38,7 +38,7 @@ class FixedForm:
     options: tuple[tuple[str, ...], ...]
 
     def filled(self, chosen: Sequence[str]) -> str:
-        """The text with an option in each place."""
+        """The text with an option in each slot."""
         return self.texts[0] + "".join(one + text for one, text in zip(chosen, self.texts[1:], strict=True))
 
 
@@ -64,7 +64,7 @@ class Query:
 @dataclass(frozen=True)
 class GeneratedText:
     """One reply; `cut_off`: the token limit ended it. For a filled form, `chances` are the probabilities of the options
-    of each place (the rest to 1 is on other tokens). `cached_tokens` of the input were computed for another question,
+    of each slot (the rest to 1 is on other tokens). `cached_tokens` of the input were computed for another question,
     or none for the reason `not_reused`."""
 
     text: str

@@ -253,7 +253,7 @@ class Weights:
             return self._reuse.asked(queries)
 
     def _filled(self, queries: Sequence[Query]) -> list[GeneratedText]:
-        """Fills forms: their fixed text is forced, and only the places are sampled."""
+        """Fills forms: their fixed text is forced, and only the slots are sampled."""
         import torch
 
         form = queries[0].form or FixedForm((), ())
@@ -291,7 +291,7 @@ class Weights:
         return replies
 
     def _skeleton(self, form: FixedForm) -> tuple[list[int], dict[int, list[int]]]:
-        """The tokens of a form up to its last place, and by place the tokens of its options. Raises
+        """The tokens of a form up to its last slot, and by slot the tokens of its options. Raises
         `ConfigurationError` where an option is not a single token of its own."""
         usual = [options[0] for options in form.options]
         ids = self.reply_tokens(form.filled(usual))

@@ -382,7 +382,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     adjusted = f" (not adjusted for many pairs; p (Holm) is: {families})" if families else ""
     caption = (
         f"Accuracy of the first less that of the second on the questions that both have a score for ({sizes}), in "
-        f"points; the better placed stands first. A filled dot: the 95 % CI excludes 0{adjusted}.{limit}"
+        f"points; the better ranked stands first. A filled dot: the 95 % CI excludes 0{adjusted}.{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
 
@@ -392,7 +392,7 @@ def _is_near(first: int, second: int) -> bool:
 
 
 def _turned(row: AnalysisRow, location: dict[str, int]) -> AnalysisRow:
-    """The pair with the better placed system first."""
+    """The pair with the better ranked system first."""
     if location[row["first"]] < location[row["second"]]:
         return row
     return row | {
@@ -421,10 +421,10 @@ def podium_figure(analysis: Analysis) -> Figure | None:
     axis = value_axis(ACCURACY, min(map(min, values)), max(map(max, values)), lines=5)
     drawn = draw_podium("podium", "Podium", names, values, ranks, axis)
     few = len(names) < len(ranked)
-    limit = f" Places are among the first {len(names)} of {len(ranked)} on the board." if few else ""
+    limit = f" Ranks are among the first {len(names)} of {len(ranked)} on the board." if few else ""
     caption = (
         f"Every mark is one of {count_of(len(groups), 'group')} (videos), at the system's accuracy there, in the field of "
-        f"the place it has there; equal ones share a place. Lines join the marks of a group.{limit}"
+        f"the rank it has there; equal ones share a rank. Lines join the marks of a group.{limit}"
     )
     return recorded_figure("podium", "Podium", drawn, caption, rows)
 

@@ -165,7 +165,7 @@ class _StoredMaker:
         return data
 
     def answers(self, rows: range) -> list[_MadeAnswers]:
-        """The answers of all runs to the items at these places."""
+        """The answers of all runs to the items at these positions."""
         found = [_MadeAnswers() for _ in rows]
         for number, run in enumerate(self.source.ordered_runs):
             scores, given = self.source.scores(run, rows), self.source.answers(run, rows)

@@ -1,6 +1,6 @@
 """The leaderboard of reports, boards and audits: rows of systems, lanes of conditions (or dimensions), one axis.
 
-Rows are HTML, so that texts keep their size; what is drawn has its place in per cent of the axis. No inline style and
+Rows are HTML, so that texts keep their size; what is drawn has its position in per cent of the axis. No inline style and
 no script is needed, so that every content security policy allows it.
 """
 
@@ -118,7 +118,7 @@ def _text(text: str) -> str:
 
 
 def _at(axis: figures.Axis, number: float) -> str:
-    """A place on the axis, in per cent of its width."""
+    """A position on the axis, in per cent of its width."""
     return f"{100 * min(1.0, max(0.0, axis.share(number))):.2f}".rstrip("0").rstrip(".") + "%"
 
 

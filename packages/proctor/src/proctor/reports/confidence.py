@@ -145,16 +145,16 @@ def _ordered(rows: Sequence[ConfidenceResult]) -> Table:
 
 
 def _calibrated(rows: Sequence[ConfidenceResult]) -> Table:
-    title = "CalibrationGap, over the answers with a confidence"
+    title = "Calibration, over the answers with a confidence"
     heads = columns(
         *(
             "System",
             "Condition",
             ">Answers",
-            ">CalibrationGap error",
+            ">Calibration error",
             ">95 % CI",
             ">RMS, debiased",
-            ">Too sure by",
+            ">Overconfidence",
             ">95 % CI",
         ),
         *(">Brier", ">95 % CI", f">Wrong when ≥ {round(100 * SURE)} % sure", ">Share", ">At most (95 %)"),

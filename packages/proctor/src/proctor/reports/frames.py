@@ -296,7 +296,7 @@ class RankingTable(DrawnTable):
 
     @cached_property
     def rows(self) -> list[Record]:
-        """The board, the system, its place, score, mean and rank, and what is missing."""
+        """The board, the system, its rank by the rule, score, mean and rank by it, and what is missing."""
         from proctor.results import board_rows
 
         return [row for board in self.boards for row in board_rows(board)]

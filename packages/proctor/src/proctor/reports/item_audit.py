@@ -201,7 +201,7 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
 def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> Figure:
     drawn = draw_columns(anchor, title, names, found.counts, sum(found.counts) / found.options)
     said = (
-        f"If all places were alike, a spread as uneven as this had p {p_value(found.p)} ({found.test}; items are taken as "
+        f"If all positions were alike, a spread as uneven as this had p {p_value(found.p)} ({found.test}; items are taken as "
         "independent, p is not adjusted)."
     )
     caption, rows = (

@@ -54,7 +54,7 @@ def draw_intervals(
     marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None, numbers: Mapping[str, int] | None = None
 ) -> Figure:
     """Draw a line for each label, with a dot and an interval for each of its groups. `numbers` are those of the groups,
-    from which their colours and shapes follow (conditions have their own, as in reports); by default their places. Draws
+    from which their colours and shapes follow (conditions have their own, as in reports); by default their positions. Draws
     into `ax` if it is given, else into a new figure. Unknown values are left out."""
     from proctor.reports.figures import plot_style
 

@@ -53,7 +53,7 @@ def board_tables(board: Board, *, title: str = "") -> list[Table]:
             for run in board.unranked
         ]
         caption = (
-            "Incomplete runs whose place depends on what they lack, and systems that do not support some questions: the "
+            "Incomplete runs whose rank depends on what they lack, and systems that do not support some questions: the "
             "mean over buckets as a range."
         )
         heads = columns("System", ">Lacking items wrong", ">Lacking items left out", "Remarks")
@@ -82,7 +82,7 @@ def _ranked_table(board: Board, title: str) -> Table:
         "and tied are pairwise comparisons with each other system (left out where all are equal); the mean over buckets is "
         "that of the accuracies in them, beside it the rank by that mean with its simultaneous 95 % confidence interval "
         "from the paired tests. A win rate is the share of bootstrap samples in which a system is best of all systems or, "
-        f"of those that share one of the first three places by the rule, best of the tied; {standings.ties} decides. "
+        f"of those that share one of the first three ranks by the rule, best of the tied; {standings.ties} decides. "
         "The rank in 95 % of resamples is the spread of the rank over bootstrap samples of the groups, not a "
         "confidence interval; first in resamples is the share of them in which it is first."
     )
@@ -180,7 +180,7 @@ def _tie_tables(board: Board) -> list[Table]:
         for one in (run.standing for run in board.runs)
         if one.win_rate_tied is not None
     ]
-    ties_title = "Systems that share one of the first three places by the rule"
+    ties_title = "Systems that share one of the first three ranks by the rule"
     ties_caption = (
         f"{ties_title}: who is best in bootstrap samples, of all and of the tied, or better than another tied one."
     )
@@ -284,7 +284,7 @@ def _order_text(order: Sequence[Sequence[str]]) -> str:
 
 
 def removal_lines(removals: Sequence[Removal], first: Sequence[str]) -> list[str]:
-    """Each system without which another one is `first`, or others are in the first three places."""
+    """Each system without which another one is `first`, or others are in the first three ranks."""
     lines = []
     for removal in removals:
         names = " and ".join(removal.first)
@@ -301,7 +301,7 @@ def _policy_notes(board: Board) -> list[str]:
     lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
     notes = _unranked_notes(board)
     if lacks and FailedPolicy.EXCLUDE in board.policies:
-        notes.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
+        notes.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any rank.")
     elif lacks or any(run.lacking.incomplete for run in board.baselines):
         text = FAILED_POLICIES[board.policies[0]]
         notes.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
@@ -327,7 +327,7 @@ def _unranked_notes(board: Board) -> list[str]:
         notes.append(f"Not ranked, since no answer has a score: {', '.join(unscored)}.")
     if others:
         notes.append(
-            f"Not ranked, since the run is incomplete and what it lacks may change a place: {', '.join(others)} (running "
+            f"Not ranked, since the run is incomplete and what it lacks may change a rank: {', '.join(others)} (running "
             "again completes it; --failed wrong counts it as wrong)."
         )
     return notes
@@ -354,7 +354,7 @@ _MAX_IN_PANELS = 20  # systems in the small maps of the buckets
 
 
 def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
-    """The figures of one board: places in samples, ranks by rule, and significance maps."""
+    """The figures of one board: ranks in samples, ranks by rule, and significance maps."""
     names = [run.standing.name for run in board.runs]
     figures = []
     if any(run.standing.stability for run in board.runs):
@@ -372,11 +372,11 @@ def _of(analysis: Analysis, table: str, board: Board) -> list[Record]:
 
 def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
     chances = [run.standing.stability.chances if run.standing.stability else () for run in board.runs]
-    name = f"places-{board.name}"
+    name = f"ranks-{board.name}"
     drawn = draw_blobs(name, f"Ranks: {board.title}", names, chances, [run.standing.rank for run in board.runs])
     caption = (
-        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a "
-        "blob is the share of samples; a ring is the place above. This is a spread, not a confidence interval: "
+        "How often a system has each rank (from left to right) in bootstrap samples of the groups: the area of a "
+        "blob is the share of samples; a ring is the rank above. This is a spread, not a confidence interval: "
         "samples repeat the luck of the data where systems are close."
     )
     return recorded_figure(name, "Stability of the ranks", drawn, caption, [row for row in rows if row["chance"] > 0])
@@ -387,7 +387,7 @@ def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
     rank = {(row["system"], row["rule"]): row["rank"] for row in rows}
     ranks = [[rank[name, rule] for rule in rules] for name in names]
     caption = (
-        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; "
+        "The rank of every system (the number in the mark) under each rule, from the same ranks in the buckets; "
         "ties are not broken here. Lines that run level do not depend on the rule."
     )
     name = f"rules-{board.name}"
@@ -492,7 +492,7 @@ def ranking_section(source: Source) -> Section | None:
         lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, "
         "and never better than that of a system with a higher accuracy. A system beats another that it is ahead of "
         "in more buckets than behind; the score is systems beaten less systems lost to. Ties in the first three "
-        "places are broken by how often each is best of the tied in bootstrap samples of the groups. Baselines enter no test and "
+        "ranks are broken by how often each is best of the tied in bootstrap samples of the groups. Baselines enter no test and "
         "no pairwise comparison. Tests are adjusted within a bucket, not over all of them: of two equal systems one "
         "may well get the higher score.",
         blocks=tuple(blocks),

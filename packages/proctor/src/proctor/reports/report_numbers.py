@@ -422,11 +422,11 @@ class Source:
         return load_consumption(self._store, run, self.table)
 
     def answers(self, run: runs.Run, rows: range) -> dict[int, Answer]:
-        """A run's answers to the items at these places, by place."""
+        """A run's answers to the items at these positions, by position."""
         return load_answers(self._store, run, self.table, rows)
 
     def scores(self, run: runs.Run, rows: range) -> dict[int, list[Score]]:
-        """A run's scores of the items at these places, by place."""
+        """A run's scores of the items at these positions, by position."""
         return load_scores(self._store, run, self.table, rows)
 
     def judgements(self, keys: Iterable[str]) -> dict[str, Judgement]:

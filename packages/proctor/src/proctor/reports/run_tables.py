@@ -82,7 +82,7 @@ def dimensions_table(judge: str, store: str, rows: Sequence[Any]) -> Table:
 
 def judges_table(agreement: JudgeAgreement) -> Table:
     """How far each two judges of a panel agree."""
-    heads = ("judge", "and judge", ">both voted", ">agree", ">right by the first", ">by the second")
+    heads = ("judge", "and judge", ">both judged", ">agree", ">right by the first", ">by the second")
     rows = [
         (pair.first, pair.second, pair.n, percent(pair.share), pair.right_by_first, pair.right_by_second)
         for pair in agreement.pairs

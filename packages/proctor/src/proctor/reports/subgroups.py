@@ -202,7 +202,7 @@ def _rows(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
     shares = [[float(one) for one in np.diagonal(counts) / counts.sum(axis=1)] for counts in tables.values()]
     lines = [*shares, [1 / frames] * frames]
     caption = (
-        f"Of each place of {frames} the share of items, in percent, in which the right one stands there. The last line "
+        f"Of each position of {frames} the share of items, in percent, in which the right one stands there. The last line "
         f"is what random orders reach: one of {frames}."
     )
     matrix = Matrix([*tables, _CHANCE], heads, lines, lambda share: f"{100 * share:.0f}")
@@ -218,7 +218,7 @@ def _rows(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
     first, *others = (_instead(system, counts, heads) for system, counts in tables.items())
     more = [Folded(count_of(len(others), "more system"), tuple(others))] if others else []
     return [
-        Figure(draw_matrix(f"places-{frames}", f"Right by place, of {frames}", matrix), caption, numbers),
+        Figure(draw_matrix(f"positions-{frames}", f"Right by position, of {frames}", matrix), caption, numbers),
         first,
         *more,
     ]

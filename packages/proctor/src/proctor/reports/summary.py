@@ -161,7 +161,7 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
 def _beside_rivals(
     source: Source, key: Key, leader: LeaderboardRow, rivals: Sequence[LeaderboardRow], *, verdict: str, reached: str
 ) -> str:
-    """How sure the place of a leader with a rank is. `verdict` says that it is best, `reached` only its score."""
+    """How certain the rank of a ranked leader is. `verdict` says that it is best, `reached` only its score."""
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
     ranked = [row.system for row in rivals if row.rank is not None]
     unranked = sum(row.rank is None for row in rivals)

@@ -43,7 +43,7 @@ def newest_run(store: Store, benchmark: str) -> str | None:
 
 
 def load_answers(store: Store, run: Run, items: ItemTable, indices: range) -> dict[int, Answer]:
-    """The answers of one run to the items at these places of the table, by place."""
+    """The answers of one run to the items at these positions of the table, by position."""
     table, names = schema.answers, schema.answers.c.keys()
     found: dict[int, Answer] = {}
     with store.reading() as connection:
@@ -57,7 +57,7 @@ def load_answers(store: Store, run: Run, items: ItemTable, indices: range) -> di
 
 
 def load_scores(store: Store, run: Run, items: ItemTable, rows: range) -> dict[int, list[Score]]:
-    """The scores of one run for the items at these places of the table, by place, in the order of metric and scorer."""
+    """The scores of one run for the items at these positions of the table, by position, in the order of metric and scorer."""
     table, names = schema.scores, ("metric", "value", "scorer", "label", "judgement_key")
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
@@ -100,7 +100,7 @@ def _status_counts(outcomes: Outcomes) -> dict[str, int]:
 
 
 def _chunks(items: ItemTable, rows: range) -> Iterator[Sequence[int]]:
-    """The store's numbers of the items at these places of the table, in parts."""
+    """The store's numbers of the items at these positions of the table, in parts."""
     numbers: list[int] = np.flatnonzero((items.row_of >= rows.start) & (items.row_of < rows.stop)).tolist()
     return in_parts(numbers)
 

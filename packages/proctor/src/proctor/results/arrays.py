@@ -436,7 +436,7 @@ def judged_repeatedly(store: Store) -> set[int]:
 def load_labels(
     store: Store, run: Run, items: ItemTable, metric: str, scorer: str, repetition: int = 0
 ) -> dict[int, str]:
-    """The labels of the scores of one repetition of a run by the item's place in the table."""
+    """The labels of the scores of one repetition of a run by the item's position in the table."""
     table = schema.scores
     own = schema.repetition_of(table, run.id, repetition) & (table.c.metric == metric) & (table.c.scorer == scorer)
     with store.reading() as connection:
@@ -448,7 +448,7 @@ def load_labels(
 
 
 def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Ints]]:
-    """The distinct parsed answers of one run as JSON, each with its items' places in the table. Only readable answers with
+    """The distinct parsed answers of one run as JSON, each with its items' positions in the table. Only readable answers with
     the status `answered` are included."""
     table = schema.answers
     own = schema.repetition_of(table, run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
@@ -480,7 +480,7 @@ def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64]
 
 
 def _rows(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
-    """The places of items in the table, and a mask of those that are in it."""
+    """The positions of items in the table, and a mask of those that are in it."""
     rows = items.row_of[numbers]
     inside = rows >= 0
     return rows[inside], inside
@@ -497,7 +497,7 @@ def _recoded(codes: Ints, values: Sequence[str]) -> tuple[Ints, list[str]]:
     code, values = _coded(values)
     codes = code[codes]
     first = np.full(len(values), len(codes), dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several places, the last one that is written
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several positions, the last one that is written
     order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
     new = np.full(len(values), _ABSENT, dtype=np.int64)
     new[order] = np.arange(len(order))

@@ -21,12 +21,12 @@ from proctor.core import (
     InputError,
     Item,
     Metric,
-    ParseError,
     RecordedAnswers,
     Score,
     Status,
     UsageError,
     one_of,
+    read_answer,
 )
 from proctor.results.arrays import ItemTable, Mask
 from proctor.results.run_scores import RunScores, load_run_scores
@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 
 _RECORDED = "recorded"
 _OPTIONS_SHOWN = "options_shown"
+_READ = (Status.ANSWERED, Status.ABSTAINED)  # what a text is read as
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +249,9 @@ def log_to_explain(
     """Another program's log of the benchmark's items as a side. Nothing is stored.
 
     Its own scores are those that the log states (named by `scorer`, if there are several; CODE takes Proctor's own
-    reading), else Proctor's. An answer that the log does not score is in no figure; one that failed is missing. Raises `UsageError` for an unknown score, or several and none chosen, and `InputError` for a
-    log without an answer that can be scored, or a score out of the metric's range.
+    reading), else Proctor's. An answer that the log does not score is in no figure; one that failed is missing. Raises `UsageError` for
+    an unknown score, or several and none chosen, and `InputError` for a log without an answer that can be scored, or a
+    score out of the metric's range.
     """
     items, metric, by_code = shared.listed, shared.metric, shared.by_code
     rows = {one: number for number, one in enumerate(shared.table.ids)}
@@ -295,16 +297,10 @@ def _read_again(items: Sequence[Item], answers: Mapping[str, Answer]) -> dict[st
         answer = answers.get(item.id)
         if answer is None:
             continue
-        readable = answer.status is Status.ANSWERED and answer.text.strip() and _OPTIONS_SHOWN not in answer.extra
-        found[item.id] = answer.model_copy(update=_read(item, answer.text)) if readable else answer
+        readable = answer.status in _READ and answer.text.strip() and _OPTIONS_SHOWN not in answer.extra
+        unread = {"status": Status.ANSWERED, "parsed": None, "problem": ""}
+        found[item.id] = read_answer(item, answer.model_copy(update=unread)) if readable else answer
     return found
-
-
-def _read(item: Item, text: str) -> dict[str, Any]:
-    try:
-        return {"parsed": item.answer.parse(text, item.options), "problem": ""}
-    except ParseError as error:
-        return {"parsed": None, "problem": str(error)}
 
 
 def _by_comparison(items: Sequence[Item], answers: Sequence[Mapping[str, Answer]], by_code: Mask) -> Scoring:

@@ -20,6 +20,8 @@ NO_CHANGE = "no item's value depends on it"
 ALIKE = "it is the same in every group"
 FEW = "too few groups"
 
+_ROUNDING = 1e-12  # of a metric's range: a gap below is 0, but for the order in which scores were added
+
 
 @dataclass(frozen=True)
 class ExplainedScore:
@@ -154,7 +156,8 @@ def explain_gap(
     n, n_groups = _counts(common, items, metric)
     changed = _changed_items(game, mine)
     found = [
-        _part(name, one, gap, changed[name], n_groups) for name, one in zip((ITEMS, *game.players), parts, strict=True)
+        _part(name, one, gap, changed[name], n_groups, metric.high - metric.low)
+        for name, one in zip((ITEMS, *game.players), parts, strict=True)
     ]
     values = columns.scores(columns.table[rows].sum(axis=0, keepdims=True))[0]
     return Explanation(
@@ -257,12 +260,12 @@ def _counts(kept: Mask, items: ItemTable, metric: Metric) -> tuple[int, int]:
     return int(items.units(metric, rows).sum()), len(np.unique(items.group[rows]))
 
 
-def _part(player: str, estimate: Estimate, gap: Estimate, changed: int, groups: int) -> GapPart:
+def _part(player: str, estimate: Estimate, gap: Estimate, changed: int, groups: int, width: float) -> GapPart:
     value = estimate.value or 0.0
     why = ""
     if estimate.ci_low is None:
         why = NO_CHANGE if not changed else FEW if groups < 3 else ALIKE
-    share = None if not gap.value else value / gap.value
+    share = None if abs(gap.value or 0.0) <= _ROUNDING * width else value / gap.value  # type: ignore[operator]
     return GapPart(player, replace(estimate, value=value), share, changed, why)
 
 

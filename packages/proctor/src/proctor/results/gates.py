@@ -12,9 +12,9 @@ from proctor.core import Metric, UsageError, count_of
 if TYPE_CHECKING:
     from proctor.results.comparison import Comparison
 
-Verdict = Literal["holds", "does not hold", "can't be told"]
+Verdict = Literal["holds", "does not hold", "undecided"]
 
-EXIT_CODES: dict[Verdict, int] = {"holds": 0, "does not hold": 1, "can't be told": 2}
+EXIT_CODES: dict[Verdict, int] = {"holds": 0, "does not hold": 1, "undecided": 2}
 """What `proctor compare --gate` ends with."""
 
 _FORMS = re.compile(r"(?P<kind>not worse than|better than|better)(?: (?P<points>\d{1,4}(?:\.\d{1,6})?))?", re.ASCII)
@@ -38,14 +38,14 @@ class Gate:
         """What a comparison says of the statement. "not worse than" is what `compare --margin` finds."""
         if self.margin:
             finding = "undecided" if one.margin is None else one.margin.finding
-            return "holds" if finding == "not worse" else "does not hold" if finding == "worse" else "can't be told"
+            return "holds" if finding == "not worse" else "does not hold" if finding == "worse" else "undecided"
         low, high = one.difference.ci_low, one.difference.ci_high
         if low is None or high is None:
-            return "can't be told"
+            return "undecided"
         if not one.declared.higher_is_better:
             low, high = -high, -low
         least = self._in_unit(one.declared)
-        return "holds" if low > least else "does not hold" if high < least else "can't be told"
+        return "holds" if low > least else "does not hold" if high < least else "undecided"
 
     def _in_unit(self, metric: Metric) -> float:
         """`least` in the unit of a metric's scores. Raises `UsageError` for one that no score can reach."""
@@ -59,7 +59,7 @@ class Gate:
 @dataclass(frozen=True)
 class GateResult:
     """What comparisons say of a gate together: it holds if it holds in each, and does not if it does not in one. Since all
-    must hold, none is adjusted for the others. `findings` has a line for each that does not hold or can't be told."""
+    must hold, none is adjusted for the others. `findings` has a line for each that does not hold or is undecided."""
 
     gate: Gate
     verdict: Verdict
@@ -69,7 +69,7 @@ class GateResult:
 
     @property
     def exit_code(self) -> int:
-        """0: it holds, 1: it does not, 2: it can't be told."""
+        """0: it holds, 1: it does not, 2: it is undecided."""
         return EXIT_CODES[self.verdict]
 
     def to_json(self) -> dict[str, Any]:
@@ -114,11 +114,11 @@ def read_gate(text: str) -> Gate | None:
 
 
 def gate_result(gate: Gate, compared: Sequence[Comparison]) -> GateResult:
-    """What the comparisons say together. Without any it can't be told."""
+    """What the comparisons say together. Without any it is undecided."""
     verdicts = [gate.judged(one) for one in compared]
     both = zip(compared, verdicts, strict=True)
-    findings = [f"{_named(one)} {verdict}{_few(one)}" for one, verdict in both if verdict != "holds"]
-    every: Verdict = "holds" if verdicts and set(verdicts) == {"holds"} else "can't be told"
+    findings = [f"{_named(one)}: {verdict}{_few(one)}" for one, verdict in both if verdict != "holds"]
+    every: Verdict = "holds" if verdicts and set(verdicts) == {"holds"} else "undecided"
     verdict: Verdict = "does not hold" if "does not hold" in verdicts else every
     level = compared[0].level if compared else 0.95
     return GateResult(gate, verdict, round((1 - level) / 2, 12), len(compared), tuple(findings))

@@ -120,7 +120,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class JudgePair:
-    """Two judges: the numbers of answers that both voted on, on which they agree, and that each of them calls right."""
+    """Two judges: the numbers of answers that both judged, on which they agree, and that each of them calls right."""
 
     first: str
     second: str

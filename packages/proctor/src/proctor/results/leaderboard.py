@@ -37,7 +37,7 @@ Mask = NDArray[np.bool_]
 class LeaderboardRow:
     """One system. `rank` is 1 + the number of significantly better systems (ties share it, and a lower score never has the
     better rank); None where it is unknown (see `leaderboard`) and for `disqualified` systems. `rank_low` to `rank_high`
-    is its simultaneous confidence interval. `resampled_rank_low` to `resampled_rank_high` is the spread of its place over samples, and
+    is its simultaneous confidence interval. `resampled_rank_low` to `resampled_rank_high` is the spread of its rank over samples, and
     `p_best` the share of samples in which it is first: no confidence interval (see `proctor.stats.Rank`). `missing`
     items were not asked, `failed` ones ended with an infrastructure error, `unresolved` ones have no verdict by the judge,
     `unscored` ones wait for it, `unsupported` ones are not supported by the system; `lacking` ones are all

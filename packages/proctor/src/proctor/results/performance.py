@@ -37,11 +37,11 @@ class ParsedAnswers:
     codes: dict[str, Ints]
 
     def at(self, system: str, ranks: Ints) -> list[JsonValue]:
-        """A system's answers at these places; None without a value."""
+        """A system's answers at these positions; None without a value."""
         return [None if code < 0 else self.values[code] for code in self.codes[system][ranks].tolist()]
 
     def most_frequent(self, systems: Sequence[str], ranks: Ints) -> list[JsonValue]:
-        """The most frequent answer of the systems at these places (ties: of the first system); None without answers."""
+        """The most frequent answer of the systems at these positions (ties: of the first system); None without answers."""
         codes = np.array([self.codes[system][ranks] for system in systems])
         times = np.array([np.where(own < 0, 0, (codes == own).sum(axis=0)) for own in codes])
         chosen = codes[np.argmax(times, axis=0), np.arange(len(ranks))]
@@ -201,8 +201,8 @@ def box_of(means: Floats) -> AnalysisRow:
 
 
 def group_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Each system on each group with a score, for a podium plot: its accuracy on its own questions, and its place among the
-    systems that are no baselines (equal ones share a place; None for a baseline)."""
+    """Each system on each group with a score, for a podium plot: its accuracy on its own questions, and its rank among the
+    systems that are no baselines (equal ones share a rank; None for a baseline)."""
     everything = np.ones(len(data.items), dtype=np.bool_)
     values: dict[int, dict[str, tuple[int, float]]] = {}
     for entry in data.entries:
@@ -247,7 +247,7 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     """The vote of several answers, best system first; None without an answer.
 
     Count, percentage, quantity and scale: the lower median. Classes: those in more than half of the answers. Times,
-    intervals and boxes: the most frequent number of them (of equals the smaller), and the median at each place over the
+    intervals and boxes: the most frequent number of them (of equals the smaller), and the median at each position over the
     answers with that number. All others: the most frequent answer, of equals that of the best system.
 
     >>> from proctor.core.formats import CountFormat
@@ -278,7 +278,7 @@ def _majority_classes(given: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def _median_times(given: Sequence[JsonValue]) -> list[JsonValue]:
-    """The median at each place, over the answers with the most frequent number of times."""
+    """The median at each position, over the answers with the most frequent number of times."""
     lists = [[float(str(moment)) for moment in value] for value in given if isinstance(value, list)]
     sizes = Counter(len(moments) for moments in lists)
     usual = min(sizes, key=lambda size: (-sizes[size], size))

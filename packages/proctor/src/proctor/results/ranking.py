@@ -225,7 +225,7 @@ class UnrankedRun:
 @dataclass(frozen=True)
 class RankedScores:
     """The data of a board: `right` (1, 0, or NaN without a score) per system, baselines included, and the group and bucket
-    number of each item, and its place in the table of all items."""
+    number of each item, and its row in the table of all items."""
 
     right: dict[str, NDArray[np.float64]]
     group: NDArray[np.int64]
@@ -381,8 +381,8 @@ class _Maker:
 
     @staticmethod
     def _unsettled(indices: BucketRankReadings, rows: _Rows, names: list[str], open_ones: set[str]) -> set[str]:
-        """The open systems whose place differs between the readings of lacking items (left out; wrong or right in all runs,
-        or in one alone); all of them if only other systems' places differ."""
+        """The open systems whose rank differs between the readings of lacking items (left out; wrong or right in all runs,
+        or in one alone); all of them if only other systems' ranks differ."""
         in_order = [name for name in names if name in open_ones]
         left_out, *others = (rows.of(names, fill) for fill in ({}, *readings(in_order, ACCURACY)))
         expected = indices.of(left_out, left_out)

@@ -1,4 +1,4 @@
-"""The tables of a board (places, wins, leads), and the choice of the best run by its mean over buckets."""
+"""The tables of a board (ranks, wins, leads), and the choice of the best run by its mean over buckets."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def wins_of(standing: Standing) -> tuple[int, int, int]:
 
 
 def resampled_rank_sd(chances: Sequence[float]) -> float:
-    """The standard deviation of a place, from the share of samples with each place from 1 on.
+    """The standard deviation of a rank, from the share of samples with each rank from 1 on.
 
     >>> resampled_rank_sd((0.5, 0.5))
     0.5
@@ -87,7 +87,7 @@ def resampled_rank_sd(chances: Sequence[float]) -> float:
 
 
 def rank_chance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """The chance of every place in long form, for a blob plot."""
+    """The chance of every rank in long form, for a blob plot."""
     return [
         {"board": board.name, "system": run.standing.name, "rank": row, "chance": chance}
         for board in boards
@@ -98,8 +98,8 @@ def rank_chance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Each system's score and place under every rule, from the same ranks in the buckets. Ties are not broken, so that only
-    the rules are compared; places of "copeland" may therefore be shared that the board splits."""
+    """Each system's score and rank under every rule, from the same ranks in the buckets. Ties are not broken, so that only
+    the rules are compared; ranks of "copeland" may therefore be shared that the board splits."""
     rows = []
     for board in boards:
         systems = [run.standing for run in board.runs]
@@ -250,9 +250,9 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
     """One flat row per system: `mean` is the pre-evaluation score with its rank and the rank's confidence interval, `won`,
-    `lost` and `tied` are pairwise wins, losses and ties, `resampled_rank_low` to `resampled_rank_high` the spread of the place over samples.
-    `win_rate` is over all systems, `win_rate_tied` and `head_to_head` are among those that share a place by the rule;
-    `first_without` names who is first if the system is left out (joined by "; " where several share the first place).
+    `lost` and `tied` are pairwise wins, losses and ties, `resampled_rank_low` to `resampled_rank_high` the spread of the rank over samples.
+    `win_rate` is over all systems, `win_rate_tied` and `head_to_head` are among those that share a rank by the rule;
+    `first_without` names who is first if the system is left out (joined by "; " where several share rank 1).
     Baselines and unranked runs have no rank; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
     rows = []
     first = {removal.name: "; ".join(removal.first) for removal in board.standings.removals}

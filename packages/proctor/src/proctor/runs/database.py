@@ -198,7 +198,7 @@ def _engine(store: str | Path, *, create: bool, read_only: bool) -> Engine:
     except (ArgumentError, ValueError) as error:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error
     except OSError as error:
-        raise InputError(text, found=error.strerror or "an error", expected="a place for a store") from error
+        raise InputError(text, found=error.strerror or "an error", expected="a writable path for a store") from error
     return _sqlite_engine(path, create=create, read_only=read_only)
 
 

@@ -337,7 +337,7 @@ async def _taken(
         for name in mine:
             await waiting.put((job, free[name], time.monotonic()))
         found = True
-        if len(mine) < len(free):  # another worker is at the same place: look again
+        if len(mine) < len(free):  # another worker took some of these: look again
             break
     return found
 

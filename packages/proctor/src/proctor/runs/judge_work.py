@@ -1,4 +1,4 @@
-"""What a judge has still to judge of the stored answers, once or in one of its repetitions; and keeping what it said."""
+"""Which stored answers a judge still has to judge, once or in one of its repetitions; and keeping what it said."""
 
 from __future__ import annotations
 

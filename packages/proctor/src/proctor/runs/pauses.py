@@ -40,7 +40,7 @@ class PausedRuns:
         self._note(await asyncio.to_thread(outlasting, self._look))
 
     async def watch(self) -> None:
-        """Looks again and again. A database that stays away is left to those who write."""
+        """Looks repeatedly. A database that can't be reached is reported by those who write to it."""
         while True:
             await asyncio.sleep(LOOK_S)
             with suppress(StoreAwayError):

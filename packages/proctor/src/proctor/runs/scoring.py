@@ -230,7 +230,7 @@ async def judge_each(
     keep: Callable[[int, Sequence[core.Score]], None],
 ) -> None:
     """Judges answers concurrently, each with whether it was unresolved before, until `stop` is set, also by
-    `give_up_after` infrastructure errors in a row. `keep` gets the place of each judged answer and its scores."""
+    `give_up_after` infrastructure errors in a row. `keep` gets the position of each judged answer and its scores."""
     left, faults = iter(enumerate(answers)), list[core.ProctorError]()
     in_a_row = 0
 

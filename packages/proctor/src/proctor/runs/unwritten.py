@@ -2,7 +2,7 @@
 
 The file has one JSON object a line: the run (benchmark with fingerprint, system, condition, settings), the answer, and
 its scores, without the secrets of the process. It lies beside an SQLite store, as NAME-unwritten.jsonl; for a server,
-which has no place for a file, in the working folder, as proctor-unwritten-HASH.jsonl with the hash of the store's address
+which keeps no files, in the working folder, as proctor-unwritten-HASH.jsonl with the hash of the store's address
 (without its password).
 """
 

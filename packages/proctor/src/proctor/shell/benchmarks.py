@@ -55,7 +55,7 @@ def load(
     For your own questions, `benchmark` is the path of a folder or file (CSV, JSON, JSON Lines, Excel, Parquet).
     `columns` maps fields to columns whose names differ. `Benchmark.reading` says how the questions were understood.
 
-    Raises `InputError` that names the file and the place (with all faults of your own questions as notes), and
+    Raises `InputError` that names the file and the location (with all faults of your own questions as notes), and
     `UnknownNameError` that lists the benchmarks.
     """
     folder, path = media_at(media), benchmark_path(benchmark) if data is None else None
@@ -264,7 +264,7 @@ def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def remember(store: Store, benchmark: Benchmark) -> None:
-    """Store the places of files and media, and the columns, for the next command. What is not known now keeps its
+    """Store the locations of files and media, and the columns, for the next command. What is not known now keeps its
     value."""
     card, origin = store.card(benchmark.name), benchmark.origin
     kept = dict(card.folders)

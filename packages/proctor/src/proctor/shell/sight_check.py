@@ -117,7 +117,7 @@ class SightTable(FrameLike):
                 one.right,
                 one.wrong,
                 one.nothing_seen,
-                one.unreadable + one.refused + one.rejected + one.failed,
+                one.unreadable + one.refused + one.rejected + one.failed + one.pending,
                 DASH if one.p is None else percent(one.constant),
                 DASH if one.p is None else p_value(one.p),
             )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.core import shell_word
+from proctor.core import VideoClip, shell_word
 from proctor.shell.systems import orders_asked_by
 
 if TYPE_CHECKING:
     from proctor.shell.run_preparation import Arranged
+    from proctor.sight import SightResult
 
 
 def sight_notes(run: Arranged) -> list[str]:
-    """Which served models are sent media by a route that passed no sight test, or failed the last one."""
+    """Which served models are sent media by a route that passed no sight test, or failed the last one, or more media than were
+    tested."""
     from proctor.sight import kept_result
 
     routes = routes_of(run)
@@ -24,12 +26,23 @@ def sight_notes(run: Arranged) -> list[str]:
             told.append(f"{client.name}: its sight test of {result.at[:10]} says: {' '.join(wrong)}")
         elif result is None or not result.passed(routes):
             never.append(client)
+        elif more := _untested(run, result):
+            sent = " and ".join(more)
+            told.append(f"{client.name}: its sight test of {result.at[:10]} had less than this run sends: {sent}.")
     if never:
         names = ", ".join(dict.fromkeys(client.name for client in never))
         other = "" if routes == ["frames"] else f" --routes {','.join(routes)}"
         command = f"proctor sight {shell_word(never[0].name)} --base-url {never[0].servers[0]}{other}"
         told.append(f"{names}: no sight test was passed, so nobody knows whether the media arrive ({command}).")
     return told
+
+
+def _untested(run: Arranged, result: SightResult) -> list[str]:
+    """What the run sends beyond a sight test; without clips the number of their frames does not matter."""
+    media = run.library.settings.model_dump(mode="json")
+    items = run.benchmark.counted(all_items=run.plan.all_items)
+    clips = any(isinstance(medium, VideoClip) for item in items for medium in item.media)
+    return result.beyond(media if clips else {name: one for name, one in media.items() if name != "max_frames"})
 
 
 def routes_of(run: Arranged) -> list[str]:

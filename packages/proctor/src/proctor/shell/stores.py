@@ -195,7 +195,7 @@ def name_in(store: Store, benchmark: str) -> str:
 
 
 def _locations(data: str | None) -> list[Path]:
-    """The place that questions were read from, and their files."""
+    """The location that questions were read from, and their files."""
     if data is None:
         return []
     location = Path(data)

@@ -88,7 +88,7 @@ class StudyJudge(FrozenModel):
 
 class StudyComparison(FrozenModel):
     """A comparison of two runs (SYSTEM/CONDITION), by a metric (by default all; of a gate the headline's), with
-    what shall hold of it."""
+    its gate or margin, if there is one."""
 
     first: str
     second: str
@@ -136,7 +136,7 @@ class Study(FrozenModel):
 
 def read_study(file: Path) -> Study:
     """Reads a study file and checks all that can be checked without its data. Raises `ProblemsError` with every problem and
-    its place."""
+    its location."""
     content = read_yaml(file, "a study file (docs/tasks/run-a-study.md)")
     try:
         study = Study.model_validate(content)

@@ -289,7 +289,7 @@ class _Held:
 
 
 def check_location(location: str, address: str) -> None:
-    """Raises `UsageError` for an unknown place of workers."""
+    """Raises `UsageError` for an unknown location of workers."""
     if location not in _POSITIONS or (address and location != "ray"):
         found = f"{location}:{address}" if address else location
         raise UsageError(f"--on {found!r} is unknown: choose store, slurm, ray or ray:ADDRESS.")

@@ -34,6 +34,9 @@ a structured reply, sound."""
 
 State = Literal["right", "wrong", "nothing seen", "unreadable", "refused", "rejected", "failed", "pending", "not asked"]
 
+OUT_OF_TIME, OUT_OF_CALLS = "the time is over", "no calls are left"
+"""What a reading says that was not asked because of the limits of a test."""
+
 _KEPT = 200  # characters of a reply in the record
 
 
@@ -135,8 +138,7 @@ class Asker:
             if why := self._closed.get(_way(probe)):
                 return Reading(probe, "not asked", said=why)
             if self.left <= 0:
-                over = time.monotonic() >= self._ends
-                return Reading(probe, "not asked", said="the time is over" if over else "no calls are left")
+                return Reading(probe, "not asked", said=OUT_OF_TIME if time.monotonic() >= self._ends else OUT_OF_CALLS)
             self.asked += 1
             try:
                 async with asyncio.timeout(None if self._ends == math.inf else max(0.0, self._ends - time.monotonic())):

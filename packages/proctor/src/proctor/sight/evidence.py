@@ -77,7 +77,7 @@ def p_fewer(suspect: RightOf, usual: RightOf) -> float:
 
 def is_gone(suspect: RightOf, usual: RightOf, *, least: int = 8, luck: int = 0) -> bool:
     """Whether what is seen usually is not seen here: at most `luck` right of at least `least` replies, and significantly less
-    often. Weak eyes that read two numbers in five read none of 8 once in 60 times.
+    often. A weak model that reads two numbers in five reads none of 8 once in 60 times.
 
     >>> is_gone(RightOf(0, 8), RightOf(5, 5)), is_gone(RightOf(1, 8), RightOf(5, 5)), is_gone(RightOf(0, 8), RightOf(2, 5))
     (True, False, False)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proctor.core import CONCURRENCY
+from proctor.core import CONCURRENCY, count_of
 from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
 from proctor.sight import verdicts
-from proctor.sight.asking import ROUTES, Asker, Reading, count
+from proctor.sight.asking import OUT_OF_CALLS, OUT_OF_TIME, ROUTES, Asker, Reading, count
 from proctor.sight.evidence import ALPHA, RightOf
 from proctor.sight.probes import CHOSEN, READ, Deck, DrawnClip, Kind, SightProbe
 from proctor.sight.record import RouteResult, RouteState, SightFinding, SightResult
@@ -23,6 +23,8 @@ MOST_CALLS, MOST_SECONDS = 64, 120.0
 
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
+_LEGIBLE = 48  # pixels: numbers in smaller pictures are lower than digits that can be read
+_OUT = {OUT_OF_CALLS, OUT_OF_TIME}
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class Course:
         self._clips: dict[str, tuple[DrawnClip, DrawnClip]] = {}
 
     async def run(self) -> None:
-        """Asks, and finds. A cache and blindness end the test: nothing else can be told then."""
+        """Asks, and finds. A cache and blindness end the test: nothing else can be found then. Pictures in which nobody can read
+        a number show neither."""
         await self._ask(self.deck.numbers(1))  # alone, so that a cache is filled before the others come
         await self._ask(self._first_questions())
         if any(one.state == "pending" for one in self.asker.readings):
@@ -93,6 +96,8 @@ class Course:
         if self._found(verdicts.cached(self.asker.of())):
             return
         if verdicts.is_blind(self.asker.of()):
+            if self.deck.large[0] < _LEGIBLE:
+                return
             await self._ask([*self.deck.numbers(4), *self.deck.colours(4), *self.deck.positions(4)])
             if self._found(verdicts.blind(self.asker.of())):
                 return
@@ -120,9 +125,13 @@ class Course:
         black = self.asker.of(Kind.BLACK)
         if black and black[0].state == "wrong":
             told.append(f"In a black picture the model reads a number ({black[0].value}).")
-        unasked = [one for one in self.asker.readings if one.state == "not asked" and "left" in one.said + "over"]
-        if unasked and self.asker.left <= 0:
-            told.append(f"{len(unasked)} questions were not asked: {unasked[0].said}.")
+        unasked = [one for one in self.asker.readings if one.state == "not asked" and one.said in _OUT]
+        if unasked:
+            told.append(f"Not asked: {count_of(len(unasked), 'question')} ({unasked[0].said}).")
+        if self.deck.large[0] < _LEGIBLE:
+            told.append(f"Numbers in pictures of {self.deck.large[0]} pixels can't be read: test larger ones.")
+        if "frames" in self._clips and not self._clips["frames"][0].tells_frames_apart:
+            told.append("Frames less than 0.1 s apart have the same label: whether all arrive was not checked.")
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
             told.append("The model sees colours and places, and reads no number: too weak to check more.")

@@ -51,6 +51,7 @@ CHOSEN = frozenset({Kind.COLOUR, Kind.POSITION, Kind.SIZE, Kind.MOTION})
 SECONDS_A_NUMBER = 4.0
 """How long each number is shown in a clip that is sent as a video file: servers take few pictures of it."""
 NUMBERS_OF_A_FILE = 16
+_LABELS_S = 0.1  # to which times stand in labels
 _WAIT = (21, 80)  # seconds of the recording before a clip begins, so that times are no positions
 _MOVES = 8
 _EARLIER = 1e-5  # a tick of a video: rounded times must not come after the moments at which frames are taken
@@ -302,9 +303,16 @@ class DrawnClip:
             self._asked(Kind.END, words.format("last"), len(self.values) - 1),
         ]
 
+    @property
+    def tells_frames_apart(self) -> bool:
+        """Whether no two frames have the same label: a run writes times to a tenth of a second."""
+        return self.each >= _LABELS_S - 1e-9
+
     def frames(self, positions: Sequence[int]) -> list[SightProbe]:
-        """Which number is on the frame with this time?"""
-        made = []
+        """Which number is on the frame with this time? Nothing is asked where frames have the same label."""
+        made: list[SightProbe] = []
+        if not self.tells_frames_apart:
+            return made
         for position in positions:
             at = self._times[position]
             words = f"Which number is on the frame at t = {at:.1f} s?{_OR_NONE}"

@@ -69,6 +69,7 @@ class KindResult(FrozenModel):
     refused: int
     rejected: int
     failed: int
+    pending: int = 0
     constant: float
     p: float | None = None
 
@@ -97,11 +98,11 @@ class SightResult(FrozenModel):
 
     @property
     def state(self) -> Literal["sees", "fault", "could not check"]:
-        """`fault` if anything is wrong, `sees` if all required routes were checked, and nothing is."""
+        """`fault` if anything is wrong, `sees` if all required routes were checked, and nothing is. A required route that was
+        not tested, and none at all, are not checked."""
         if self.findings:
             return "fault"
-        checked = all(self.routes[name].state == "sees" for name in self.required)
-        return "sees" if checked else "could not check"
+        return "sees" if self.required and self.passed(self.required) else "could not check"
 
     @property
     def exit_code(self) -> int:
@@ -115,6 +116,10 @@ class SightResult(FrozenModel):
     def passed(self, routes: Collection[str]) -> bool:
         """Whether all these routes were tested, and are seen."""
         return all(name in self.routes and self.routes[name].state == "sees" for name in routes)
+
+    def beyond(self, media: Mapping[str, Any]) -> list[str]:
+        """What a run with these settings of media sends beyond what was tested: more frames of a clip, larger pictures."""
+        return _beyond(self.media, media)
 
     @property
     def pending(self) -> bool:
@@ -134,7 +139,30 @@ class SightResult(FrozenModel):
             "calls": self.calls,
             "routes": [*seen],
             "found": [finding.text for finding in self.findings],
+            "media": {name: self.media.get(name) for name in _SIZES},
         }
+
+
+_SIZES = ("max_frames", "max_side")
+
+
+def _beyond(tested: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
+    """See `SightResult.beyond`; None for a side is no limit. What is not recorded on either side is not compared.
+
+    >>> _beyond({"max_frames": 8, "max_side": 512}, {"max_frames": 64, "max_side": None})
+    ['64 frames of a clip (tested: 8)', 'pictures of any size (tested: 512 pixels)']
+    """
+    found: list[str] = []
+    few, most = tested.get("max_frames"), sent.get("max_frames")
+    if isinstance(few, int) and isinstance(most, int) and most > few:
+        found.append(f"{most} frames of a clip (tested: {few})")
+    if "max_side" not in tested or "max_side" not in sent or not isinstance(side := tested["max_side"], int):
+        return found
+    larger = sent["max_side"]
+    if larger is None or (isinstance(larger, int) and larger > side):
+        size = "any size" if larger is None else f"{larger} pixels"
+        found.append(f"pictures of {size} (tested: {side} pixels)")
+    return found
 
 
 def key_of(settings: Mapping[str, Any]) -> str:
@@ -201,4 +229,7 @@ def sight_note(settings: Mapping[str, Any]) -> str:
         return f"sight test of {day}: could not check"
     calls = told.get("calls")
     count = f" ({count_of(calls, 'call')})" if isinstance(calls, int) else ""
-    return f"sight test passed on {day} by {', '.join(map(str, told.get('routes', [])))}{count}"
+    tested, sent = (one if isinstance(one, dict) else {} for one in (told.get("media"), settings.get("media")))
+    more = _beyond(tested, sent)
+    beyond = f"; the run sends up to {' and '.join(more)}" if more else ""
+    return f"sight test passed on {day} by {', '.join(map(str, told.get('routes', [])))}{count}{beyond}"

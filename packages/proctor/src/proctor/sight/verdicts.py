@@ -1,7 +1,7 @@
-"""What readings say: suspicions from the first questions, and findings where exact tests bear them out.
+"""What readings say: suspicions from the first questions, and findings where exact tests confirm them.
 
-Everything here is a function of readings. A model with weak eyes misses some pictures; what a server loses is missed by a
-pattern, and the pattern is what is tested.
+Everything here is a function of readings. A weak model misses some pictures at random; what a server loses is missing in a
+pattern, which is what is tested.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def kind_results(readings: Sequence[Reading]) -> tuple[KindResult, ...]:
                 refused=states["refused"],
                 rejected=states["rejected"],
                 failed=states["failed"],
+                pending=states["pending"],
                 constant=round(constant, 4),
                 p=p_seen([(told, constant)]) if told.of and kind in READ | CHOSEN | {Kind.TONES} else None,
             )

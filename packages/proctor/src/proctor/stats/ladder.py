@@ -163,7 +163,7 @@ class ShownMeans:
 @dataclass(frozen=True, slots=True)
 class LeastSquaresGain:
     """What an attack by least squares gets above chance: on average from the means alone (`value`), and at most in 95 of
-    100 attacks if every other number of a result told as much as a mean (`high`).
+    100 attacks if every other number of a result revealed as much as a mean (`high`).
 
     >>> LeastSquaresGain(0.1, 0.2).high
     0.2

@@ -60,7 +60,7 @@ def rank_systems(
     A system is significantly better than another if its mean is better and the paired clustered test (`sign_flip`),
     adjusted by Holm over all pairs, gives p ≤ `alpha`. Ranks follow the means (`ordered_ranks`). With fewer than two
     groups all systems share rank 1. The confidence intervals of the ranks come from the same tests. In each bootstrap
-    sample the place is 1 + the number of better means; `resampled_rank_low` and `resampled_rank_high` are its quantiles at the plan's
+    sample the rank is 1 + the number of better means; `resampled_rank_low` and `resampled_rank_high` are its quantiles at the plan's
     `level`. A sample with k equal best means counts 1/k in `p_best` of each.
 
     Raises `InputError` with the system's name for a value that is not finite (missing values must be resolved before),

@@ -83,7 +83,7 @@ def _or_nan(where: NDArray[np.bool_], values: Floats) -> Floats:
 
 def majority_scores(answers: Ints, scores: Floats, worst: float) -> Floats:
     """Of each item the score of its most frequent answer; where several are equally frequent, the mean of their scores: what
-    a fair draw among them would give. Repetitions without an answer (codes below −1) have no say, and an item without
+    a fair draw among them would give. Repetitions without an answer (codes below −1) are ignored, and an item without
     any answer has the `worst` score; NaN without a repetition.
 
     >>> majority_scores(np.array([[1, 1, 2], [1, 2, -1], [-2, -2, -1]]), np.array([[0.0, 0, 1], [0, 1, 0], [0, 0, 0]]), 0.0)

@@ -1,4 +1,4 @@
-"""Confidence and correctness: risk and coverage, calibration, the Brier score, and errors of those who are sure.
+"""Confidence and correctness: risk and coverage, calibration, the Brier score, and errors among confident answers.
 
 A loss is 1 for a wrong answer and 0 for a right one (or a share between). A confidence is the stated probability, from 0
 to 1, that the answer is right. Items come in groups, and every interval is over groups.
@@ -147,7 +147,7 @@ class CalibrationBin:
 class CalibrationGap:
     """How far confidences are from the share that is right. `error` is the expected calibration error, `debiased` the root
     of the debiased squared error (0 if that is negative; None if no bin has two groups), `brier` the Brier score; lower is
-    better. `bias` is the mean confidence minus the share that is right: above 0 is too sure.
+    better. `bias` is the mean confidence minus the share that is right: above 0 is overconfident.
 
     >>> calibration([0, 0], [0.5, 1.0], ["a", "b"], bins=2).bins[1].confidence
     1.0

@@ -60,9 +60,9 @@ class RankingPlan:
 
     rule: aggregation of the ranks in the buckets. alpha: level of the tests. correction: "holm" over the pairs of each
     bucket, "holm-board" over the pairs of all buckets, or "none". draws: number of samples for the win rates.
-    ties: what breaks ties in the first three places, the win rate over the "tied" systems or over "all" of them.
+    ties: what breaks ties in the first three ranks, the win rate over the "tied" systems or over "all" of them.
     stability: number of samples on which the whole ranking is repeated, 0 for none. leave_out: whether to repeat it
-    without each system. level: level of the rank intervals and of the quantiles of places. seed: seed of the resampling.
+    without each system. level: level of the rank intervals and of the quantiles of ranks. seed: seed of the resampling.
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
@@ -98,8 +98,8 @@ class RankingPlan:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """The distribution of a system's place over bootstrap samples of groups: quantiles (at `level`), and the share of
-    samples with each place from 1. This is not a confidence interval: samples repeat the random error of the data, so
+    """The distribution of a system's rank over bootstrap samples of groups: quantiles (at `level`), and the share of
+    samples with each rank from 1. This is not a confidence interval: samples repeat the random error of the data, so
     of equal systems the one with the best observed score leads in most samples.
 
     >>> Stability(resampled_rank_low=1, resampled_rank_high=2, chances=(0.9, 0.1)).chances[0]
@@ -117,9 +117,9 @@ class Standing:
 
     `rank` is 1 + the number of systems before it. `score` is that of the rule. `scores` and `ranks` are per bucket
     (None for buckets without questions). `mean` is the mean of the bucket scores. `win_rate` is the mean over buckets
-    of the share of samples in which the system is best of all. If the system shares one of the first three places by the
+    of the share of samples in which the system is best of all. If the system shares one of the first three ranks by the
     rule, `win_rate_tied` is the same among those that share it, and `head_to_head` the mean over these others of the
-    share of samples in which it is better than the other one. `tie_broken` is true if the place results from
+    share of samples in which it is better than the other one. `tie_broken` is true if the rank results from
     tie-breaking. `ahead`, `behind` and `tied` count buckets by comparison with each other system. `stability` is None
     if not requested or with fewer than two groups.
 
@@ -155,7 +155,7 @@ class Standings:
     """The ranking, best first, then by name.
 
     `empty` names buckets without questions, which are ignored. `tau` is the mean of Kendall's τ-b between the ranking
-    and those of the samples, and `tau_low` its 2.5 % quantile; None without stability, or if all systems share a place.
+    and those of the samples, and `tau_low` its 2.5 % quantile; None without stability, or if all systems share a rank.
     `taus` are the values of the samples in which τ is defined. `tau_equal` is the expected mean if all systems were
     equal (names permuted within groups). `p_values` has the adjusted p of each bucket, with systems in the order of
     `systems`. `bucket_groups` is the number of groups in each bucket, and `reach` the smallest adjusted p possible with
@@ -203,16 +203,16 @@ def rank_buckets(
     1. In each bucket, the rank is 1 + the number of significantly better systems, but not better than that of a system
        with a higher score (`bucket_ranks`).
     2. The rule aggregates these ranks to one score ("mean": the mean of the bucket scores).
-    3. Ties for the first three places are broken by the mean win rate over buckets, which is the share of bootstrap
+    3. Ties for the first three ranks are broken by the mean win rate over buckets, which is the share of bootstrap
        samples of groups (`draws`) in which a system has the best mean of those that are tied or, with `ties` "all", of
-       all systems; k equal systems count 1/k each. Systems that are still tied share their place.
+       all systems; k equal systems count 1/k each. Systems that are still tied share their rank.
 
     With `leave_out` the ranking is repeated without each system, on the same samples. With `stability` the ranking is repeated on that number of samples of groups, with step 1 by `resampled_ranks` and
     200 samples of each sample in step 3.
 
     The result does not depend on names or on the order of systems, groups and items. An item for which a system has no
     value (NaN) is excluded from the scores of that system and from the tests of its pairs only. Edges: without items,
-    or with one group, all systems share place 1 under a rank rule. Raises `InputError` for infinite values, unequal
+    or with one group, all systems share rank 1 under a rank rule. Raises `InputError` for infinite values, unequal
     lengths, and duplicate names.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8]
@@ -265,12 +265,12 @@ def rank_buckets(
 
 
 class BucketRankReadings:
-    """The places of `rank_buckets` under alternative values of systems, such as for missing scores. `rows`
+    """The ranks of `rank_buckets` under alternative values of systems, such as for missing scores. `rows`
     (alternatives × items) has several rows per system; each pair of rows is tested once.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8, [0] * 8]
-    >>> places = BucketRankReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
-    >>> places.of([0, 1], [0, 1]), places.of([1, 2], [1, 2]), places.of([1, 3], [1])
+    >>> ranks = BucketRankReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
+    >>> ranks.of([0, 1], [0, 1]), ranks.of([1, 2], [1, 2]), ranks.of([1, 3], [1])
     ([1, 2], [2, 1], [1, 1])
     """
 
@@ -288,7 +288,7 @@ class BucketRankReadings:
         self._plan = plan
 
     def of(self, rows: Sequence[int], needed: Collection[int]) -> list[int]:
-        """The places, in this order, if the systems have the values of these rows. Ties among rows of which none is
+        """The ranks, in this order, if the systems have the values of these rows. Ties among rows of which none is
         `needed` are not broken."""
         sums, plan = self._table.of(np.array(rows, dtype=np.int64)), self._plan
         tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, known=self._known)
@@ -352,7 +352,7 @@ def _known(value: float) -> float | None:
 
 
 def _tied(score: Floats, rate: Floats) -> list[Ints]:
-    """The systems that share each of the first three places, where `rate` says that they do."""
+    """The systems that share each of the first three ranks, where `rate` says that they do."""
     rank = np.where(np.isnan(rate), 0, competition_ranks(score))
     return [np.flatnonzero(rank == one) for one in np.unique(rank[rank > 0])]
 
@@ -388,7 +388,7 @@ def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
 
 
 def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
-    """The places in each sample: samples × systems."""
+    """The ranks in each sample: samples × systems."""
     rng = generator(plan.seed, "samples of samples")
     return np.concatenate(
         [
@@ -422,7 +422,7 @@ def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
 def _rank(
     sums: BucketSums, plan: RankingPlan, drawn: Floats, ranks: Floats, scores: Floats, rng: np.random.Generator
 ) -> Ints:
-    """The places in one sample; its ties are broken by samples of the sample."""
+    """The ranks in one sample; its ties are broken by samples of the sample."""
     n_units = len(drawn)
     score = _rule(plan.rule, ranks, scores)
     first = competition_ranks(score)
@@ -434,7 +434,7 @@ def _rank(
 
 
 def _taus(rank: Ints, moved: Ints) -> Floats:
-    """Kendall's τ-b between the places and those of each sample, where it is defined."""
+    """Kendall's τ-b between the ranks and those of each sample, where it is defined."""
     first, second = np.triu_indices(len(rank), 1)
     own = np.sign(rank[first] - rank[second])
     other = np.sign(moved[:, first] - moved[:, second])

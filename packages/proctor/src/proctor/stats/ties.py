@@ -20,10 +20,10 @@ TIE_RULES: tuple[TieRule, ...] = get_args(TieRule)
 """The rules that break ties."""
 
 BROKEN_UP_TO = 3
-"""Ties are broken in the first three places."""
+"""Ties are broken in the first three ranks."""
 
 Named = tuple[tuple[str, ...], ...]
-"""Names of systems, best first; those in one tuple share a place."""
+"""Names of systems, best first; those in one tuple share a rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class TieOrder:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The ranking of all systems but `name`: those on the `first` place, and those on the first three (`top`), best first.
-    `moves_first` and `moves_top` say whether they differ from what the places of all systems say of the others.
+    """The ranking of all systems but `name`: those at the `first` rank, and those on the first three (`top`), best first.
+    `moves_first` and `moves_top` say whether they differ from what the ranks of all systems say of the others.
 
     >>> Removal("a", first=("b",), top=("b", "c"), moves_first=False, moves_top=False).first
     ('b',)
@@ -68,8 +68,8 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class BrokenTies:
-    """Places with ties broken; which systems this affects; and the win rate of each system among those it was tied with
-    (NaN: not tied within the first three places)."""
+    """Ranks with ties broken; which systems this affects; and the win rate of each system among those it was tied with
+    (NaN: not tied within the first three ranks)."""
 
     rank: Ints
     broken: NDArray[np.bool_]
@@ -146,7 +146,7 @@ class SampledScores:
 def break_ties(
     score: Floats, sampled: Callable[[Ints], SampledScores], rule: TieRule, needed: NDArray[np.bool_] | None = None
 ) -> BrokenTies:
-    """Breaks ties for the first three places. `sampled` returns the scores of some systems in samples. Ties among systems
+    """Breaks ties for the first three ranks. `sampled` returns the scores of some systems in samples. Ties among systems
     of which none is `needed` remain."""
     rank = competition_ranks(score)
     broken, tied_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
@@ -169,7 +169,7 @@ def break_ties(
 
 
 def tie_orders(names: Sequence[str], score: Floats, rates: Sequence[Floats]) -> tuple[TieOrder, ...]:
-    """The orders of the tied within the first three places; `rates` are the win rates over all systems and over the tied,
+    """The orders of the tied within the first three ranks; `rates` are the win rates over all systems and over the tied,
     and the mean pairwise comparisons (NaN: not tied there)."""
     rank = competition_ranks(score)
     tied = ~np.isnan(rates[1])
@@ -187,7 +187,7 @@ def _named(names: Sequence[str], rate: Floats, tied: Ints) -> Named:
 
 
 def removal_of(names: Sequence[str], removed: int, rank: Ints, others: Ints) -> Removal:
-    """What changes without one system: `rank` are the places of all systems, `others` those of the rest, in the same
+    """What changes without one system: `rank` are the ranks of all systems, `others` those of the rest, in the same
     order."""
     kept = np.delete(np.arange(len(names)), removed)
     before = competition_ranks(-rank[kept].astype(np.float64))

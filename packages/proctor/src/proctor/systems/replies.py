@@ -51,7 +51,7 @@ def order_instruction(labels: Sequence[str]) -> str:
 @lru_cache(maxsize=4096)
 def order_form(labels: tuple[str, ...], rationale: Rationale = "", *, confidence: bool = False) -> type[BaseModel]:
     """The form of a reply with an order: a list of as many of the labels as there are, and where a rationale is asked for
-    a text, in the place in which the prompt names it, since models write the fields in their order; with `confidence` at
+    a text, in the position in which the prompt names it, since models write the fields in their order; with `confidence` at
     last a whole number.
 
     It is requested, and never used to read: a server may ignore it. That no label comes twice can't be requested, since

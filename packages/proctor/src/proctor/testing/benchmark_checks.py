@@ -414,7 +414,9 @@ def _as_refusal(found: object, copy: Path) -> str:
         names = {copy.name, *(file.name for file in copy.rglob("*"))} if copy.is_dir() else {copy.name}
         named = isinstance(found, InputError) and any(name in str(found) for name in names)
         return "" if named else f"found {_told(found)}, expected an InputError that names the file"
-    return f"found {_told(found)}, expected an InputError with file and place" if isinstance(found, Exception) else ""
+    return (
+        f"found {_told(found)}, expected an InputError with file and location" if isinstance(found, Exception) else ""
+    )
 
 
 def _told(found: object) -> str:

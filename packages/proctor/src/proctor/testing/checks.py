@@ -19,7 +19,7 @@ Faults = Iterator[str]
 
 class CheckFailedError(ProctorError):
     """Something does not fit the protocol. `faults` are all that were found, each one line with what was checked, the
-    place, what was found and what was expected; the message has the first of them, and their number.
+    location, what was found and what was expected; the message has the first of them, and their number.
 
     >>> print(CheckFailedError(["system s: name: found '', expected a name", "system s: settings: found None"]))
     system s: name: found '', expected a name (and 1 more)

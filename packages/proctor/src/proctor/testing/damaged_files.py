@@ -37,7 +37,7 @@ def native_files(data: Path) -> list[Path]:
 
 @contextmanager
 def copy_of(data: Path, file: Path) -> Iterator[tuple[Path, Path]]:
-    """A copy of `data`, and the place of a file in it, which may be written. Other large files are linked."""
+    """A copy of `data`, and the location of a file in it, which may be written. Other large files are linked."""
     with TemporaryDirectory(prefix="proctor-check-") as named:
         copy = Path(named) / data.name
         if data.is_file():

@@ -83,7 +83,7 @@ def sentence_fault(cited_sentence: CitedSentence, location: dict[str, int]) -> s
         hit = re.search(pattern, cited_sentence.text, re.IGNORECASE)
         if hit is not None:
             return f"{name}: {hit[0]!r}"
-    return f"{pipeline.STEERING}: {cited_sentence.text!r}" if has_injection(cited_sentence.text) else ""
+    return f"{pipeline.PROMPT_INJECTION}: {cited_sentence.text!r}" if has_injection(cited_sentence.text) else ""
 
 
 def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most: int) -> str:
@@ -375,7 +375,7 @@ class EvidenceStage(pipeline.Stage[CheckedSentence]):
             calls = (call,)
             if has_injection(reply.why):
                 refused = pipeline.Refused.of(
-                    name, pipeline.STEERING, "a verdict with a reason", reply.why, (rationale.id,), calls
+                    name, pipeline.PROMPT_INJECTION, "a verdict with a reason", reply.why, (rationale.id,), calls
                 )
             else:
                 verdict, why = reply.verdict, " ".join(reply.why.split())

@@ -296,7 +296,7 @@ def own_fold(hits: _Hits, fold: _Rows) -> _Hits:
 
 
 def chosen_for_folds(hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance: NDArray[np.float64] | None) -> _Rows:
-    """The baseline (place in `hits`) selected for each fold by the other folds.
+    """The baseline (position in `hits`) selected for each fold by the other folds.
 
     `hits` is baselines × items × folds as of `cross_fit`: for fold f only fits without f count. The first baseline is the
     fallback. Another is selected if it has the most hits among those that beat `chance` on the other folds (one-sided,
@@ -321,7 +321,7 @@ _Guess = Callable[[_Rows, _Rows], NDArray[np.bool_]]
 
 
 def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> list[TextBaseline]:
-    """All fixed rules: each place, the second longest and second shortest option, the most and the least of each feature.
+    """All fixed rules: each position, the second longest and second shortest option, the most and the least of each feature.
     Ties are broken at random. `right` (items × options) says which options are right.
     """
     scores = {**_rows(table), **_by_rank(table)}
@@ -394,7 +394,7 @@ def _nearest(items: Sequence[Item]) -> _Guess:
 
 
 def _most_similar(rows: Any, among: Any) -> _Rows:
-    """For each row the place of the most similar one (ties: the first)."""
+    """For each row the position of the most similar one (ties: the first)."""
     indices = [
         np.asarray((rows[start : start + _CHUNK] @ among.T).toarray()).round(9).argmax(axis=1)
         for start in range(0, rows.shape[0], _CHUNK)

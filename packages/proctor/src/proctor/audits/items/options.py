@@ -122,7 +122,7 @@ class OptionTable:
     @cached_property
     def relative(self) -> NDArray[np.float64]:
         """Each feature twice: centred over the item's options, and as a rank among them (0 to 1, ties share the middle);
-        then the place of the option, 0 to 1."""
+        then the position of the option, 0 to 1."""
         values, present = self.values, self.present[:, :, None]
         means = values.sum(axis=1, keepdims=True) / self.counts[:, None, None]
         others = np.maximum(self.counts - 1, 1)[:, None, None]
@@ -208,7 +208,7 @@ class OptionTable:
         to_question[self.present] = _row_products(asked[rows], offered)
         first = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         to_others = np.zeros(self.present.shape)
-        for step in range(1, self.width):  # each option with the one `step` places further, cyclically
+        for step in range(1, self.width):  # each option with the one `step` positions further, cyclically
             count = self.counts[rows]
             live = step < count
             partner = first[rows] + (slots + step) % count
@@ -318,8 +318,8 @@ def _row_products(left: Any, right: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often the right option is at each of `options` places, with `p` against equal frequencies. The `test` is
-    "chi-square", or "simulated chi-square" if fewer than five are expected at a place."""
+    """How often the right option is at each of `options` positions, with `p` against equal frequencies. The `test` is
+    "chi-square", or "simulated chi-square" if fewer than five are expected at a position."""
 
     options: int
     counts: tuple[int, ...]

@@ -1,8 +1,8 @@
 """Abstentions: replies that say, in the declared words, that a question can't be answered; and replies that decline in
 words of their own.
 
-What counts is the declared form (`abstains`): the word `ABSTAINED_WORD`, or its counterpart in another language, in the
-place where the answer stands. It is found like any answer: in a JSON field, a tag or a box, after "Answer:", or alone,
+What counts is the declared form (`abstains`): the word `ABSTAINED_WORD`, or its counterpart in another language, where an
+answer would stand. It is found like any answer: in a JSON field, a tag or a box, after "Answer:", or alone,
 and the last declared answer counts. `declines` finds other refusals. It is a reading of free words with an error rate
 that is measured (`tests/core/test_abstentions.py`): no status and no score depends on it.
 """
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format, StrictFormat, bare
+from proctor.core.formats.markup import PLAIN
 from proctor.core.formats.reply import Statement, answer_text, read_reply
 from proctor.core.text import deferred
 
@@ -36,15 +37,15 @@ _LEAD = (
     r"|(?:la|esta) pregunta (?:es\s)?|(?:该|此|这个|本)?(?:问题|题)(?:是)?)?"
 )
 _ABSTAINS = deferred(
-    rf"[\W_]{{0,6}}{_LEAD}(?:{_WORDS})(?![\w'’-])"
-    r"(?:[\"'”»)\]*_`]{0,4}(?:\s{0,3}(?:$|[.,;:!(–—-])|[ \t]{0,3}\n|\s{1,3}(?:because\b|since\b|as\b|given\b|from\b|without\b|weil\b|da\b|denn\b|car\b|puisque\b"
+    rf"[\W_]{{0,6}}{_LEAD}(?:{_WORDS})(?![\w-]|['’]\w)"
+    r"(?:[\"'’”»)\]*_`]{0,4}(?:\s{0,3}(?:$|[.,;:!(–—-])|[ \t]{0,3}\n|\s{1,3}(?:because\b|since\b|as\b|given\b|from\b|without\b|weil\b|da\b|denn\b|car\b|puisque\b"
     r"|faute\b|porque\b|ya que\b|pues\b)|因为|由于)|(?<=[\u4e00-\u9fff])(?=[\u4e00-\u9fff，。]))",
     re.IGNORECASE,
 )
 _STILL_ANSWERS = deferred(
     r"\b(?:but|however|still|if i had to|otherwise|aber|jedoch|wenn ich|mais|toutefois|pero|sin embargo)\b[^\n]{0,60}?"
     r"\b(?:guess|answer|choose|pick|option|likely|rate|raten|antwort|wähle|choisi\w{0,15}|réponse|elij\w{0,15}|elegir\w{0,15}|respuesta|diría)\b"
-    r"|(?:但|不过|如果)[^\n]{0,30}(?:选|答案|猜)",
+    r"|(?:但|不过|如果)[^\n]{0,30}(?:选|答案|猜)|\bbest guess\b|\bmy guess (?:is|would be)\b|\bi(?:'d| would) (?:guess|choose|pick|go with)\b",
     re.IGNORECASE,
 )
 
@@ -108,7 +109,7 @@ def is_abstention(text: str) -> bool:
     >>> is_abstention("Unanswerable"), is_abstention("无法回答"), is_abstention("the question is unanswerable")
     (True, True, False)
     """
-    plain = " ".join(text.split()).casefold()
+    plain = " ".join(text.translate(PLAIN).split()).casefold()
     return any(plain == word for words in ABSTAINED_WORDS.values() for word in words)
 
 
@@ -119,7 +120,7 @@ def _opens(text: str) -> bool:
 
 
 def _read(statement: Statement) -> bool | None:
-    """True for an abstention; False for a statement that says something else in the place of the answer."""
+    """True for an abstention; False for a statement that says something else where the answer stands."""
     if _opens(statement.text):
         return True
     return False if statement.sure else None

@@ -12,8 +12,10 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format
 from proctor.core.formats.binary import BinaryFormat
 from proctor.core.formats.choice import ChoiceFormat, option_letters
+from proctor.core.formats.markup import PLAIN
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, by_plain_name, json_values
 from proctor.core.formats.thoughts import without_thoughts
+from proctor.core.formatting import shorten
 from proctor.core.text import deferred
 
 _CUE = r"(?:confidence(?:[ _](?:level|score))?|certainty|konfidenz|sicherheit|gewissheit|confiance|certitude|confianza|certeza|置信度|信心|把握|确信度)"
@@ -24,12 +26,13 @@ _STATED = deferred(
     re.IGNORECASE | re.MULTILINE,
 )
 _NUMBER = deferred(
-    r"[\s*_`\"'(\[]{0,4}(?P<number>\d{1,3}(?:[.,]\d{1,4})?)\s{0,2}(?P<unit>%|percent\b|per cent\b|prozent\b|pour ?cent\b|por ?ciento\b|/\s?100\b|out of 100\b)?[\s*_`\"')\].。!]{0,4}\s{0,2}"
+    r"[\s*_`\"'(\[]{0,4}(?P<number>\d{1,3}(?:[.,]\d{1,17})?)(?!\d|[.,]\d|e[+-]?\d)\s{0,2}(?P<unit>%|percent\b|per cent\b|prozent\b|pour ?cent\b|por ?ciento\b|/\s?100\b|out of 100\b)?[\s*_`\"')\].。!]{0,4}\s{0,2}"
     r"(?:$|[({|].{0,40}$|\w.{0,40}$)",
     re.IGNORECASE,
 )
-_FIELD = re.compile(r"\s*\"\w+\"\s*:")
-_SEVERAL = re.compile(r"\d\s?(?:-|–|to|bis|à|a|至|到|or|und|and)\s?\d")
+_FIELD = re.compile(r"\s*\"[\w ]{1,20}\"\s*:")
+_SEVERAL = re.compile(r"\d\s?(?:-|–|±|\+/-|to|bis|à|a|至|到|or|und|and)\s?\d")
+_OTHER_SCALE = deferred(r"\s{0,2}(?:/|out of|of|in|von|auf|sur|de|sobre)\s{0,2}(?!100\b)\d|\s?stars?\b", re.IGNORECASE)
 _KEYS = ("confidence", "confidence_score", "confidence_level", "certainty", "置信度")
 
 CONFIDENCE_LINE = (
@@ -47,14 +50,15 @@ def read_confidence(text: str) -> Confidence:
     ("Confidence: 85"), or as the field `confidence` of a JSON object. The last one counts.
 
     It is missing, with the reason, where there is none, where the number is not from 0 to 100, where several are given
-    ("80-90"), and where a number with decimals is at most 1: it may mean 0.85 or 85 of 100.
+    ("80-90"), where it is of another scale ("4 out of 5"), and where a number with decimals is at most 1: it may mean 0.85 or
+    85 of 100.
 
     >>> read_confidence("Answer: B\\nConfidence: 85%").value, read_confidence('{"answer": "B", "confidence": 40}').value
     (0.85, 0.4)
     >>> read_confidence("Answer: B\\nConfidence: high").missing
     "no number from 0 to 100: 'high'"
     """
-    body = _bounded(without_thoughts(text))
+    body = _bounded(without_thoughts(text)).translate(PLAIN)
     hits = list(_STATED.finditer(body))
     fields = [by_plain_name(one) for one in json_values(body) if isinstance(one, dict)]
     named = [one[key] for one in fields for key in _KEYS if key in one]
@@ -90,26 +94,37 @@ def _bounded(text: str) -> str:
 
 
 def _of_field(value: JsonValue) -> Confidence:
-    return _of_text(value if isinstance(value, str) else str(value))
+    if isinstance(value, str):
+        return _of_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _missing("no number from 0 to 100", str(value))
+    return _of_number(value, str(value), decimals=isinstance(value, float))
 
 
 def _of_text(said: str) -> Confidence:
     said = said.strip()
     if _SEVERAL.search(said):
-        return _missing(f"several numbers: {said[:40]!r}")
+        return _missing("several numbers", said)
     hit = _NUMBER.match(said)
     if hit is None:
-        return _missing(f"no number from 0 to 100: {said[:40]!r}")
-    number = float(hit["number"].replace(",", "."))
-    if re.search(r"[.,]", hit["number"]) and number <= 1 and not hit["unit"]:
-        return _missing(f"may be of 1 or of 100: {said[:40]!r}")
-    if number > 100:
-        return _missing(f"not from 0 to 100: {said[:40]!r}")
+        return _missing("no number from 0 to 100", said)
+    if not hit["unit"] and _OTHER_SCALE.match(said, hit.end("number")):
+        return _missing("of another scale than 0 to 100", said)
+    decimals = re.search(r"[.,]", hit["number"]) is not None and not hit["unit"]
+    return _of_number(float(hit["number"].replace(",", ".")), said, decimals=decimals)
+
+
+def _of_number(number: float, said: str, *, decimals: bool) -> Confidence:
+    if not 0 <= number <= 100:  # NaN, too
+        return _missing("not from 0 to 100", said)
+    if decimals and number <= 1:
+        return _missing("may be of 1 or of 100", said)
     return Confidence(source="stated", value=number / 100)
 
 
-def _missing(why: str) -> Confidence:
-    return Confidence(source="stated", missing=why)
+def _missing(why: str, said: str = "") -> Confidence:
+    """No confidence, with the reason and the beginning of what was said; of hidden characters their codes, cut off."""
+    return Confidence(source="stated", missing=f"{why}: {shorten(repr(said[:40]), 120)}" if said else why)
 
 
 # ------------------------------------------------------------------------------------------------------------ tokens
@@ -139,6 +154,8 @@ def token_confidence(text: str, tokens: Sequence[ListedToken], form: Format, opt
     0.75
     """
     labels = _labels(form, options)
+    if len(labels) == 1:
+        return _untold("there is only one option")
     if not labels:
         return _untold("only letters of options, yes and no have a token of their own")
     if not tokens:
@@ -172,7 +189,7 @@ def _at_decision(
             (labels[one], chance) for other, chance in chances.items() if (one := _label(other, labels)) is not None
         ]
         total = sum(chance for _, chance in found)
-        if total <= 0:
+        if not total > 0:
             return _untold("no option has a probability")
         return Confidence(source="tokens", value=min(1.0, sum(chance for one, chance in found if one == value) / total))
     return _untold("no token names the answer")
@@ -191,7 +208,7 @@ def _label(token: bytes, labels: Mapping[str, JsonValue]) -> str | None:
 
 
 def _positions(tokens: Sequence[ListedToken], start: int, length: int) -> list[tuple[int, ListedToken]]:
-    """The tokens within the reply, with their places in it; of a long one, those at its end."""
+    """The tokens within the reply, with their positions in it; of a long one, those at its end."""
     found, at = [], -start
     for token in tokens:
         if at >= 0 and at + len(token[0]) <= length + 8:

@@ -1,4 +1,4 @@
-"""The words and signs by which orders are told, in several languages."""
+"""The words and signs by which orders are stated, in several languages."""
 
 from __future__ import annotations
 

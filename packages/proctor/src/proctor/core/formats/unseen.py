@@ -8,7 +8,7 @@ from proctor.core.formats.reply import gives_up
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
-_MOST = 2_000  # characters that are read: who sees nothing says so early
+_MOST = 2_000  # characters that are read: a model that sees nothing says so early
 _NOT = (
     r"(?:no|not|none|nothing|cannot|can't|couldn't|don't|doesn't|isn't|aren't|wasn't|unable|without|missing|kein\w{0,2}|nicht|nichts"
     r"|fehlt|aucune?|pas|ningún|ninguna?|sin|nessuna?|non|нет|не)"

@@ -47,7 +47,7 @@ def _learned_for(
     what: tuple[str, str], learned: Mapping[str, PerFold[T]], folds: Mapping[str, int], location: str, encounter: str
 ) -> T:
     """What was fitted for "en/overall" without the fold of an encounter; on everything if the encounter is in no fold.
-    Raises `InputError` for an unknown place."""
+    Raises `InputError` for an unknown location."""
     found = learned.get(location)
     if found is None:
         raise InputError(what[0], found=f"{what[1]} {location}", expected=f"one of {', '.join(learned)}")

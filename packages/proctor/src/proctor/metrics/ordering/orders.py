@@ -24,8 +24,8 @@ order."""
 class OrderComparison:
     """The counts of one order of `frames` labels.
 
-    `places[i]` is where the label that belongs at place i was put (from 0, counting known labels at their
-    first place only), None where it is missing. `adjacent_right` counts the neighbours of the right order
+    `positions[i]` is where the label that belongs at position i was put (from 0, counting known labels at their
+    first position only), None where it is missing. `adjacent_right` counts the neighbours of the right order
     that stand in the right order (of `frames` − 1), `all_right` the same of all pairs. `missing`, `repeated`
     and `unknown` are the labels at fault, in the order in which they are met.
 
@@ -98,7 +98,7 @@ class OrderComparison:
 
     @property
     def first_right(self) -> bool:
-        """Whether the first frame was put first. No place is known where a label is missing: one label alone would be
+        """Whether the first frame was put first. No position is known where a label is missing: one label alone would be
         first and last.
 
         >>> [compare_orders("ABCD", order).first_right for order in ("ABDC", "A", "ABC")]
@@ -128,8 +128,8 @@ def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -
     """Compares a predicted order with the right one.
 
     `reference` holds two or more different labels, first to last; `prediction` any labels, None or empty for
-    no answer. A label that is missing makes its pairs wrong, one that is repeated counts at its first place,
-    one that is unknown is ignored for pairs and places; each of them makes the order wrong. The case of labels
+    no answer. A label that is missing makes its pairs wrong, one that is repeated counts at its first position,
+    one that is unknown is ignored for pairs and positions; each of them makes the order wrong. The case of labels
     counts. Raises `InputError` for a reference with fewer than two labels or with one twice.
 
     >>> found = compare_orders(["D", "B", "A", "C"], ["D", "A", "X", "B", "A", "C"])
@@ -257,8 +257,8 @@ def overall_score(
 def position_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray[np.int64]]:
     """Where frames are put instead: per number of frames n a table of counts, n × (n + 1).
 
-    Row: the place where a frame belongs. Column: the place where it was put (of the known labels at their
-    first place); the last one: missing. Rows add up to the number of items of n frames.
+    Row: the position where a frame belongs. Column: the position where it was put (of the known labels at their
+    first position); the last one: missing. Rows add up to the number of items of n frames.
 
     >>> from proctor.metrics.ordering import compare_orders
     >>> position_confusion([compare_orders("ABC", "ACB"), compare_orders("ABC", "AB")])[3].tolist()

@@ -218,7 +218,7 @@ def _draw_counts(drawing: SvgCanvas, ranks: Sequence[Sequence[int]], n: int, at:
                 drawing.text(x + cell / 2, base - height - 7, str(count), size=9, anchor="middle")
         left = _FRAME + cell * rank * n
         drawing.line([(left + 0.1 * cell, base), (left + cell * (n - 0.1), base)], "ink")
-        drawing.text(left + cell * n / 2, base + 11, f"place {rank + 1}", size=11, fill="faint", anchor="middle")
+        drawing.text(left + cell * n / 2, base + 11, f"rank {rank + 1}", size=11, fill="faint", anchor="middle")
 
 
 _POSITION, _COLUMNS, _COLUMNS_HEAD = 56, 110, 24

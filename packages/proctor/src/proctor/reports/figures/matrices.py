@@ -207,8 +207,8 @@ def draw_blobs(
         drawing.circle(left + cell * (rank - 0.5), y, size / 2, edge="ink", width=1)
     description = [
         (
-            f"{name}, place {rank}",
-            [f"place {k} in {100 * chance:.0f} %" for k, chance in enumerate(own, start=1) if chance >= 0.005],
+            f"{name}, rank {rank}",
+            [f"rank {k} in {100 * chance:.0f} %" for k, chance in enumerate(own, start=1) if chance >= 0.005],
         )
         for name, own, rank in zip(rows, chances, ranks, strict=True)
     ]

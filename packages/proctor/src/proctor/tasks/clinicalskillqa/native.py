@@ -29,7 +29,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def records(file: Path, inside: str) -> list[tuple[str, JsonValue]]:
-    """(place, record) of a `.json`, `.jsonl` or `.csv` file in UTF-8.
+    """(location, record) of a `.json`, `.jsonl` or `.csv` file in UTF-8.
 
     JSON is a list of objects, such a list under the key `inside`, or an object from ids to records or to orders.
     Raises `InputError` for anything else, and for a repeated key.

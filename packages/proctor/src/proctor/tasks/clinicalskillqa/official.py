@@ -35,7 +35,7 @@ SUMMARY = SkillSummary()
 
 class SkillFigures:
     """The overall score of each team in the published table, computed from its published parts; the answers are not
-    public. Parts are rounded to two places, which changes the overall score by up to 0.5."""
+    public. Parts are rounded to two decimals, which changes the overall score by up to 0.5."""
 
     files: tuple[str, ...] = ()
 

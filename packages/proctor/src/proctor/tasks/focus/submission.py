@@ -46,7 +46,7 @@ def write_submission(form: str, answers: Sequence[core.Answer], file: Path) -> i
         else:
             write_native(file, given)
     except OSError as error:
-        raise core.InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
+        raise core.InputError(file, found=error.strerror or str(error), expected="a writable path") from error
     return len(given)
 
 

@@ -1,4 +1,4 @@
-"""Read a person's own questions: items, notes on how they were understood, and every fault with its place."""
+"""Read a person's own questions: items, notes on how they were understood, and every fault with its location."""
 
 from __future__ import annotations
 

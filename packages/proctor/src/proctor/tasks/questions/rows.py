@@ -37,7 +37,7 @@ MADE_UP = "row-"
 """The beginning of an id that is made up, before the question's number. No import matches it by itself."""
 _MOST_ID = 200
 _MOST_OPTIONS = 26
-_GRADED_ONLY = {"ordering", "ratings", "preference", "scale"}  # an abstention has no place on their scales
+_GRADED_ONLY = {"ordering", "ratings", "preference", "scale"}  # an abstention is no value of their scales
 
 
 @dataclass(frozen=True)

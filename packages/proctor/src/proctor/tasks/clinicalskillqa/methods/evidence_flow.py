@@ -272,7 +272,7 @@ class EvidenceFlow(KeyFrameMethod):
     `Answer.extra`: `rationale` (the model's; where rules changed the order, made from the evidence), `evidence`,
     `calls`, `images`, with `ruled` also `correction`; `labels` where the model's order misses, repeats or invents
     labels. The model-led variant answers with the model's order, faults included; the ruled one with each label at its
-    first place.
+    first position.
     """
 
     version, folder, files = "1", "evidence_flow", ("overview", "frame", "pair", "decision")

@@ -28,7 +28,7 @@ _AROUND = " \t\n.,;:!?*_`'\"()[]{}<>"
 @dataclass(frozen=True, slots=True)
 class LabelReading:
     """The labels in a reply. `labels` are all of them in their order, known labels in their own spelling; `known` has each
-    known label once, at its first place; `missing`, `repeated` and `unknown` are the faults."""
+    known label once, at its first position; `missing`, `repeated` and `unknown` are the faults."""
 
     labels: tuple[str, ...]
     known: tuple[str, ...]

@@ -116,7 +116,7 @@ class Workflow(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One flaw of a file: its place, what was found, what was expected."""
+    """One flaw of a file: its location, what was found, what was expected."""
 
     location: str
     found: str
@@ -199,7 +199,7 @@ def _unused(workflow: Workflow) -> Iterator[Flaw]:
 
 
 def _lists(workflow: Workflow) -> Iterator[tuple[str, Sequence[str]]]:
-    """Every list of names, with its place."""
+    """Every list of names, with its location."""
     for step in workflow.steps:
         yield f"step {step.name!r}, field 'shown_by'", step.shown_by
         yield f"step {step.name!r}, field 'never_with'", step.never_with
@@ -313,7 +313,7 @@ def _yaml(file: Path) -> object:
 
 
 def _form_error(file: Path, raw: dict[Any, Any], error: ErrorDetails) -> InputError:
-    """An error of form at its place in the file; steps are named, not numbered."""
+    """An error of form at its location in the file; steps are named, not numbered."""
     where = list(error["loc"])
     steps = raw.get("steps")
     parts = []
