@@ -45,6 +45,9 @@ class Kind(StrEnum):
 READ = frozenset({Kind.NUMBER, Kind.END, Kind.FRAME})
 """Kinds whose answer is one of 900 numbers in large digits: a right one is no luck."""
 
+SAYS_ZERO = READ | {Kind.BLACK, Kind.SMALL_DIGITS}
+"""Kinds whose question says: "If none can be seen, answer 0." So 0 is a reply that nothing is seen, and no number."""
+
 CHOSEN = frozenset({Kind.COLOUR, Kind.POSITION, Kind.SIZE, Kind.MOTION})
 """Kinds with few answers, of which a constant one is right at times."""
 
