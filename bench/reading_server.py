@@ -7,7 +7,7 @@ way with OpenCV, and answers the words of the question. Each picture is read onc
 `--fault` breaks what reaches the model: `nothing`, `black`, `first:K`, `last:K`, `every:K` (of pictures, and of those sampled
 from a video), `video-first:K` (of a video's alone), `reversed`, `shrink:N` (pixels of the longest side), `cached` (replies by
 the text of a request), `no-video`, `no-tools`, `no-schema` (pictures are dropped when tools or a schema are given), `times`
-(labels of frames, and the clock of a video, run at half speed). Its first line of output is its port. `bench/sight.py` starts
+(labels of frames, and the clock of a video, run at half speed), `shift:K` (the label of a frame stands K frames later). Its first line of output is its port. `bench/sight.py` starts
 it.
 """
 
@@ -75,17 +75,15 @@ class Reader:
         from rapidocr_onnxruntime import RapidOCR
 
         self._ocr = RapidOCR(det_limit_side_len=1280, det_limit_type="max", intra_op_num_threads=1)
-        self._read: dict[bytes, list[tuple[int, float]]] = {}
+        self._read: dict[bytes, list[int]] = {}
 
-    def numbers(self, pixels: Pixels) -> list[tuple[int, float]]:
-        """The numbers in a picture from top to bottom, each with the height of its box in pixels."""
+    def numbers(self, pixels: Pixels) -> list[int]:
+        """The numbers in a picture, from top to bottom."""
         key = hashlib.sha256(pixels.tobytes() + str(pixels.shape).encode()).digest()
         if key not in self._read:
             found, _ = self._ocr(pixels, use_cls=False)
-            lines = [(box, re.findall(r"\d+", text)) for box, text, _ in found or []]
-            self._read[key] = [
-                (int(digits[0]), float(np.ptp([corner[1] for corner in box]))) for box, digits in lines if digits
-            ]
+            lines = sorted((min(corner[1] for corner in box), text) for box, text, _ in found or [])
+            self._read[key] = [int(digits[0]) for _, text in lines if (digits := re.findall(r"\d+", text))]
         return self._read[key]
 
 
@@ -106,18 +104,17 @@ class Model:
             return self._choice(asked, options, shown)
         if re.search(r"at what time", asked, re.IGNORECASE):
             return self._time(asked, shown)
-        if re.search(r"smallest number", asked):
+        if re.search(r"from the top.* last that you can", asked):
             found = self.reader.numbers(shown[-1].pixels)
             if not found:
                 return "", "I can't read any number in the picture."
-            value, height = min(found, key=lambda one: one[1])
-            return str(value), f"I can read {len(found)} numbers, of which {value} is the smallest ({height:.0f} pixels)."
+            return str(found[-1]), f"I can read {len(found)} numbers, from {found[0]} to {found[-1]}."
         one = self._meant(asked, shown)
         found = [] if one is None else self.reader.numbers(one.pixels)
         if not found:
             otherwise = re.search(r"answer (\d+)\.", asked)
             return (otherwise[1] if otherwise else ""), "I can't see a number there."
-        return str(found[0][0]), f"The number that I can read is {found[0][0]}."
+        return str(found[0]), f"The number that I can read is {found[0]}."
 
     def _meant(self, asked: str, shown: Sequence[Shown]) -> Shown | None:
         """The picture that the question is about."""
@@ -136,7 +133,7 @@ class Model:
     def _time(self, asked: str, shown: Sequence[Shown]) -> tuple[str, str]:
         number = re.search(r"number (\d+)", asked)
         for one in shown if number else ():
-            if one.at is not None and int(number[1]) in [value for value, _ in self.reader.numbers(one.pixels)]:  # type: ignore[index]
+            if one.at is not None and int(number[1]) in self.reader.numbers(one.pixels):  # type: ignore[index]
                 whole = round(one.at)
                 clock = f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
                 return clock, "That is when the number is shown."
@@ -278,6 +275,7 @@ def fault_of(name: str) -> Fault:
         "cached": lambda request: request,  # the replies are
         "reversed": _reversed,
         "times": _half_speed,
+        "shift": lambda request: _shifted(request, many),
         "video-first": lambda request: replace(request, parts=tuple(_first_of_video(p, many) for p in request.parts)),
         "no-video": lambda request: replace(request, parts=tuple(p for p in request.parts if p.kind != "video")),
         "no-tools": lambda request: _blind(request) if request.body.get("tools") else request,
@@ -323,9 +321,15 @@ def _reversed(request: Request) -> Request:
     )
 
 
+def _shifted(request: Request, many: int) -> Request:
+    labels = [part for part in request.parts if part.text.startswith("t = ")]
+    moved = iter([*labels[:1] * many, *labels])
+    return replace(request, parts=tuple(next(moved) if part.text.startswith("t = ") else part for part in request.parts))
+
+
 def _half_speed(request: Request) -> Request:
     def told(part: Part) -> Part:
-        if part.kind == "text" and (label := re.fullmatch(r"t = ([\d.]+) s", part.text)):
+        if part.kind == "text" and (label := re.match(r"t = ([\d.]+) s", part.text)):
             return replace(part, text=f"t = {float(label[1]) / 2:.1f} s")
         return replace(part, times=tuple(at / 2 for at in part.times))
 

@@ -123,7 +123,7 @@ class Sighted:
             one = _nearest(seen, float(at[1] or at[2]))
         if one is None:
             return "I can't see such a frame."
-        if "smallest" in asked:
+        if "last that you can make out" in asked:
             values = [value for value, height in read_numbers(one.rgb) if height >= self.acuity]
             return f"Answer: {values[-1]}" if values and self._looks(one) else "I can't read any."
         value = self._value(one)

@@ -21,6 +21,8 @@ from proctor.sight.record import RouteResult, RouteState, SightFinding, SightRes
 MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
+_SHOWN = 2  # numbers of a clip in wrong replies: what shows these is not ignored
+_SMALLER = (0.65, 0.5, 0.4)  # of the height of digits that a small picture shows and a large one does not
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
 
@@ -83,6 +85,7 @@ class Course:
         self.at = datetime.now(UTC).isoformat(timespec="seconds")
         self._on_change = on_change
         self._clips: dict[str, tuple[DrawnClip, DrawnClip]] = {}
+        self._ended = ""  # why nothing else can be told
 
     async def run(self) -> None:
         """Asks, and finds. A cache and blindness end the test: nothing else can be told then."""
@@ -91,10 +94,12 @@ class Course:
         if any(one.state == "pending" for one in self.asker.readings):
             return
         if self._found(verdicts.cached(self.asker.of())):
+            self._ended = "nothing else can be told behind a cache"
             return
         if verdicts.is_blind(self.asker.of()):
             await self._ask([*self.deck.numbers(4), *self.deck.colours(4), *self.deck.positions(4)])
             if self._found(verdicts.blind(self.asker.of())):
+                self._ended = "not checked further: no picture arrives by frames"
                 return
         await self._sequence()
         for route in ("tools", "schema", "video", "sound"):
@@ -111,14 +116,16 @@ class Course:
         """What a route showed."""
         readings = [one for one in self.asker.readings if one.probe.route == route]
         told, state = count(readings, *READ, Kind.TONES), self._state(route, readings)
-        note = "" if state in {"sees", "fault"} else self.unsure.get(route) or _why(readings)
+        note = "" if state in {"sees", "fault"} else self.unsure.get(route) or self._ended or _why(readings)
+        if state == "fault":
+            note = ", ".join(dict.fromkeys(finding.code for finding in self.findings if finding.route == route))
         return RouteResult(state=state, right=told.right, replies=told.of, note=note, at=self.at)
 
     def notes(self) -> list[str]:
         """What people should know beside the findings."""
         told = []
         black = self.asker.of(Kind.BLACK)
-        if black and black[0].state == "wrong":
+        if black and black[0].state == "wrong" and not any(one.code == "cached" for one in self.findings):
             told.append(f"In a black picture the model reads a number ({black[0].value}).")
         unasked = [one for one in self.asker.readings if one.state == "not asked" and "left" in one.said + "over"]
         if unasked and self.asker.left <= 0:
@@ -145,6 +152,8 @@ class Course:
             return "pending"
         if any(finding.route == route for finding in self.findings):
             return "fault"
+        if any(finding.code == "cached" for finding in self.findings):
+            return "could not check"
         kinds = (Kind.END, Kind.FRAME) if route in {"frames", "video"} else (Kind.NUMBER, Kind.TONES)
         if readings and verdicts.seen_p(readings, kinds) < ALPHA:
             return "could not check" if route in self.unsure else "sees"
@@ -206,6 +215,13 @@ class Course:
 
     async def _times(self, route: str) -> None:
         readings = self.asker.of(route=route)
+        if verdicts.may_be_out_of_step(readings):
+            other = self._clips[route][1]
+            fresh = await self._ask(other.frames(_spread(len(other.values), 8)))
+            if self._found(verdicts.out_of_step([*readings, *fresh], self.stills, route)):
+                return
+            if not count(fresh).right:
+                self.unsure[route] = f"frames by their times: {count([*readings, *fresh], Kind.FRAME)} right"
         told = count(readings, Kind.TIME)
         if not told.of or told.right > 1 or not count(readings, Kind.END).right:
             return
@@ -222,9 +238,16 @@ class Course:
             await self._ask(
                 [*self._more(route), *self.deck.numbers(3 if self.stills.of < 8 and self.stills.right < 5 else 0)]
             )
-        if self._found(verdicts.lost(route, self._told(route), self._usual)):
+        elif route == "video" and told.right < told.of:
+            await self._ask(self._more(route))  # an end is missed: perhaps only a part arrives
+        readings = self.asker.of(route=route)
+        others = sum(one.position is not None for one in readings if not one.right)
+        if others < _SHOWN and self._found(verdicts.lost(route, self._told(route), self._usual)):
             return
-        if route == "video" and self._told(route).right and not await self._part("video"):
+        if route != "video" or not (self._told(route).right or others) or await self._part("video"):
+            return
+        ends = count(readings, Kind.END)
+        if not self._found(verdicts.order(readings, "video")) and ends.right * 4 >= ends.of * 3:
             await self._times("video")
 
     @property
@@ -250,7 +273,14 @@ class Course:
         if height is None or not self.stills.right:
             return
         await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
-        self._found(verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0]))
+        found = verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0])
+        between = verdicts.between(height, verdicts.smallest_read(self.asker.of()))
+        if found is not None and self.asker.left >= 2 * (len(_SMALLER) + len(between)):  # how much smaller?
+            fresh = [self.deck.small(round(height * share), 2, large=False) for share in _SMALLER]
+            fresh += [self.deck.small(one, 2, large=True) for one in between]
+            await self._ask([probe for some in fresh for probe in some])
+            found = verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0])
+        self._found(found)
 
     def _found(self, finding: SightFinding | None) -> bool:
         if finding is not None:

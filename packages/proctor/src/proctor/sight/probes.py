@@ -166,8 +166,8 @@ class Deck:
         for _ in range(count):
             rungs = self._next(len(pictures.rungs_in(self.large[1])))
             words = (
-                "The picture shows numbers in lines, from large to small. Which is the smallest number that you can "
-                "still read?"
+                "The picture shows one number in each line, in large print at the top and in ever smaller print below. "
+                "Reading from the top, which number is the last that you can make out?"
             )
             probe = self._still(Kind.SMALLEST, words, pictures.ladder(rungs, self.large), rungs[-1])
             made.append(SightProbe(probe.item, Kind.SMALLEST, rungs=tuple(rungs)))

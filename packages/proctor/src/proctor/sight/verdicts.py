@@ -6,21 +6,24 @@ pattern, and the pattern is what is tested.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
+from proctor.core import p_value
 from proctor.sight import pictures
 from proctor.sight.asking import Reading, count
 from proctor.sight.evidence import ALPHA, RightOf, constant_share, is_gone, p_fewer, p_misplaced, p_seen
-from proctor.sight.probes import CHOSEN, READ, Kind
+from proctor.sight.probes import CHOSEN, READ, SECONDS_A_NUMBER, Kind
 from proctor.sight.record import KindResult, SightFinding
 
 NUMBERS = 900
 """Numbers of three digits: a constant answer is right once in 900 questions, whatever it is."""
 
-_LEGIBLE_PX = (7, 9)  # the smallest digits that can be read are about as high as this
+_LEGIBLE_PX = (7.0, 9.0)  # the smallest digits that can be read are about as high as this
+_NEXT_SMALLER = 0.8  # of the smallest height that was asked for, if it was read
 _FEW = 6  # replies without which nothing is said
 _SMALL_ENOUGH = 11  # pixels: who reads these in a large picture gets it whole
 _LUCKY_TONES = 2  # right of eight: a quarter are by chance
@@ -117,20 +120,19 @@ def is_blind(readings: Sequence[Reading]) -> bool:
     return read.of >= _FEW and not read.right and seen_p(readings, sorted(CHOSEN)) >= ALPHA
 
 
+def _read_of(readings: Sequence[Reading]) -> list[Reading]:
+    return [one for one in readings if one.probe.kind in READ and one.counts]
+
+
 def blind(readings: Sequence[Reading]) -> SightFinding | None:
     """Nothing arrives."""
     if not is_blind(readings):
         return None
     read, chosen = count(readings, *READ), count(readings, *CHOSEN)
-    said = Counter(
-        one.value if one.value is not None else "nothing seen"
-        for one in readings
-        if one.probe.kind in READ and one.counts
-    )
+    said = Counter("nothing can be seen" if one.state == "nothing seen" else str(one.value) for one in _read_of(readings))
     most, many = said.most_common(1)[0]
-    evidence = f"{read} numbers right, {chosen} colours, places, sizes and motions; a constant answer does as well"
-    if many > 1:
-        evidence += f"; {many} × the same reply ({most})"
+    evidence = f"{read} numbers right, and {chosen} colours, places, sizes and motions"
+    evidence += f"; {many} replies say {most}" if many > 1 else ""
     return SightFinding(
         code="blind",
         route="frames",
@@ -225,21 +227,33 @@ def part(
     if any(suspicion.outside(at) for at in arrived(readings)) or not is_gone(outside, within + stills):
         return None
     evidence = (
-        f"there {within} right, alone {stills}, elsewhere {outside} (p = {p_fewer(outside, within + stills):.2g})"
+        f"there {within} right, alone {stills}, elsewhere {outside} ({_p(p_fewer(outside, within + stills))})"
     )
     route = fresh[0].probe.route
     return SightFinding(code=suspicion.code, route=route, text=_part_text(suspicion, size, route), evidence=evidence)
 
 
 def _part_text(suspicion: Suspicion, size: int, route: str) -> str:
-    what = "frames" if route == "frames" else "numbers"
     code, least, most = suspicion[:3]
+    if route == "video":
+        return _video_part_text(suspicion, size)
     if code == "dropped":
-        return f"{what.capitalize()} are dropped: only every {_ORDINAL[least]} of {size} arrives."
+        return f"Frames are dropped: only every {_ORDINAL[least]} of {size} arrives."
     if most == 1:
-        return f"Only the {code} of {size} {what} arrives."
+        return f"Only the {code} of {size} frames arrives."
     many = f"{least}" if least == most else f"{least} to {most}"
-    return f"Only the {code} {many} of {size} {what} arrive."
+    return f"Only the {code} {many} of {size} frames arrive."
+
+
+def _video_part_text(suspicion: Suspicion, size: int) -> str:
+    """In seconds: each of the `size` numbers is shown for some."""
+    code, *parts = suspicion[:3]
+    whole = f"{size * SECONDS_A_NUMBER:.0f} s"
+    if code == "dropped":
+        every = _ORDINAL[suspicion.least]
+        return f"Parts of a video file are lost: of {size} numbers, each {SECONDS_A_NUMBER:.0f} s long, only every {every} arrives."
+    seconds = [f"{many * SECONDS_A_NUMBER:.0f}" for many in parts]
+    return f"Only the {code} {' to '.join(dict.fromkeys(seconds))} s of a video file of {whole} arrive."
 
 
 _ORDINAL = {2: "second", 4: "fourth"}
@@ -251,7 +265,7 @@ def misplaced(readings: Sequence[Reading]) -> list[Reading]:
     return [one for one in frames if one.position not in {None, one.probe.at}]
 
 
-def order(readings: Sequence[Reading]) -> SightFinding | None:
+def order(readings: Sequence[Reading], route: str = "frames") -> SightFinding | None:
     """Frames arrive, and in another order: the first and last are others, and so is the frame at a time."""
     moved, frames, ends = misplaced(readings), count(readings, Kind.FRAME), count(readings, Kind.END)
     other_ends = [one for one in readings if one.probe.kind is Kind.END and one.position not in {None, one.probe.at}]
@@ -261,10 +275,31 @@ def order(readings: Sequence[Reading]) -> SightFinding | None:
         return None
     first = moved[0]
     evidence = f"{len(moved)} of {frames.of} frames asked for by time are others (such as {first.position + 1} for {first.probe.at + 1}), "  # type: ignore[operator]
-    evidence += f"{ends} first and last ones right"
-    return SightFinding(
-        code="order", route="frames", text="Frames arrive in another order than they were sent.", evidence=evidence
-    )
+    evidence += f"{ends} first and last ones are right"
+    what = "Frames arrive" if route == "frames" else "The pictures of a video file arrive"
+    text = f"{what} in another order than they were sent."
+    return SightFinding(code="order", route=route, text=text, evidence=evidence)
+
+
+def may_be_out_of_step(readings: Sequence[Reading]) -> bool:
+    """Whether no frame is found by its time, some others are, and most first and last ones are right."""
+    frames, ends = count(readings, Kind.FRAME), count(readings, Kind.END)
+    return frames.of >= _FEW and not frames.right and len(misplaced(readings)) > 1 and ends.right * 4 >= ends.of * 3
+
+
+def out_of_step(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFinding | None:
+    """Frames arrive in their order, and each time stands with another frame than the one that it was sent with."""
+    frames, ends, moved = count(readings, Kind.FRAME), count(readings, Kind.END), misplaced(readings)
+    if 2 * len(moved) < frames.of or not is_gone(frames, ends + stills, least=12):
+        return None
+    if p_misplaced(len(moved), frames.of) >= ALPHA:
+        return None
+    apart = Counter(one.position - one.probe.at for one in moved)  # type: ignore[operator]  # misplaced ones have a position
+    most, many = apart.most_common(1)[0]
+    evidence = f"asked for by time: {frames} right, {len(moved)} times another frame"
+    evidence += f", {many} times {abs(most)} {'later' if most > 0 else 'earlier'}" if 2 * many > len(moved) else ""
+    text = "Times and frames are out of step: by its time another frame is found."
+    return SightFinding(code="times", route=route, text=text, evidence=f"{evidence}; first and last: {ends}")
 
 
 def times(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFinding | None:
@@ -279,6 +314,12 @@ def times(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFind
     return SightFinding(
         code="times", route=route, text="Times are invented: they are not those of the frames.", evidence=evidence
     )
+
+
+def _p(p: float) -> str:
+    """As `p = 0.0042`, or `p < 0.001`."""
+    said = p_value(p)
+    return f"p {said}" if said.startswith("<") else f"p = {said}"
 
 
 def _seconds(value: object) -> str:
@@ -309,30 +350,56 @@ def suspected_height(readings: Sequence[Reading]) -> int | None:
     return known[2] if best is None else known[min(known.index(best) + 2, known.index(_SMALL_ENOUGH))]
 
 
+def legible(readings: Sequence[Reading]) -> tuple[float, float]:
+    """Between which heights, in pixels, digits become legible to the model: above the largest that it never reads in a small
+    picture, up to the smallest from which on it reads half or more. Without smaller digits in small pictures (`Deck.small`)
+    about seven to nine pixels, which is what there is to a digit."""
+    told = _by_height([one for one in readings if one.probe.kind is Kind.SMALL_DIGITS and not one.probe.large])
+    if len(told) < 2:
+        return _LEGIBLE_PX
+    most = max(told)
+    for height in sorted(told, reverse=True):
+        if 2 * told[height].right < told[height].of:
+            break
+        most = height
+    unread = [height for height, one in told.items() if height < most and not one.right]
+    return max(unread, default=_NEXT_SMALLER * min(told)), most
+
+
+def _by_height(readings: Sequence[Reading]) -> dict[int, RightOf]:
+    """The counts of small digits by their height, of those with any evidence."""
+    heights = dict.fromkeys(one.probe.height for one in readings if one.counts)
+    return {height: count([one for one in readings if one.probe.height == height]) for height in heights}
+
+
+def between(height: int, best: int | None) -> list[int]:
+    """The rungs between digits that are not read in large pictures and the smallest on a ladder that are."""
+    return [] if best is None else [one for one in pictures.RUNGS if height < one < best]
+
+
 def shrunk(readings: Sequence[Reading], stills: RightOf, side: int) -> SightFinding | None:
     """Digits of one height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
-    server or by the model's own processor."""
-    some = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
+    server or by the model's own processor. Its size follows from the smallest digits that are read in it, and those that are
+    legible in a small picture, if that arrives as it is."""
+    every = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
+    height = every[0].probe.height if every else 0
+    some = [one for one in every if one.probe.height == height]
     small = count([one for one in some if not one.probe.large])
     large = count([one for one in some if one.probe.large])
     if 2 * small.right <= small.of or not is_gone(large, small + stills, least=5):
         return None
-    height = some[0].probe.height
     best = smallest_read(readings)
-    known = pictures.RUNGS
-    above = best or known[0]
-    below = max(height, known[min(known.index(above) + 1, len(known) - 1)])
-    low, high = (round(px * side / one) for px, one in zip(_LEGIBLE_PX, (above, below), strict=True))
+    above = best or pictures.RUNGS[0]
+    unread = [one for one, told in _by_height([one for one in every if one.probe.large]).items() if not told.right]
+    below = max((one for one in unread if one < above), default=height)
+    least, most = legible(readings)
+    low, high = side * least / above, min(side, side * most / below)
     evidence = (
         f"digits of {height} pixels: {large} right in pictures of {side}, {small} in pictures of {pictures.SMALL[0]}"
     )
-    evidence += f"; smallest read: {best or 'none'}"
-    return SightFinding(
-        code="shrunk",
-        route="frames",
-        text=f"Pictures of {side} pixels arrive shrunk to about {low} to {high}.",
-        evidence=evidence,
-    )
+    evidence += f"; smallest read: {best or 'none'}, legible in small pictures: {most:.0f}"
+    text = f"Pictures of {side} pixels arrive shrunk to about {math.sqrt(low * high):.0f} ({low:.0f} to {high:.0f})."
+    return SightFinding(code="shrunk", route="frames", text=text, evidence=evidence)
 
 
 def lost(code: str, suspect: RightOf, usual: RightOf) -> SightFinding | None:
@@ -345,5 +412,5 @@ def lost(code: str, suspect: RightOf, usual: RightOf) -> SightFinding | None:
         "schema": "Pictures are stripped when a structured reply is requested.",
         "sound": "The sound is ignored: tones in it are not heard.",
     }[code]
-    evidence = f"{suspect} right, by frames {usual} (p = {p_fewer(suspect, usual):.2g})"
+    evidence = f"{suspect} right, by frames {usual} ({_p(p_fewer(suspect, usual))})"
     return SightFinding(code=code, route=code, text=text, evidence=evidence)  # type: ignore[arg-type]
