@@ -22,7 +22,7 @@ MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
 _SHOWN = 2  # numbers of a clip in wrong replies: what shows these is not ignored
-_SMALLER = (0.65, 0.5, 0.4)  # of the height of digits that a small picture shows and a large one does not
+_STAIRS = (36, 20, 11)  # heights of digits, where no ladder was read
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
 
@@ -85,6 +85,7 @@ class Course:
         self.at = datetime.now(UTC).isoformat(timespec="seconds")
         self._on_change = on_change
         self._clips: dict[str, tuple[DrawnClip, DrawnClip]] = {}
+        self._noted: list[str] = []
         self._ended = ""  # why nothing else can be told
 
     async def run(self) -> None:
@@ -133,7 +134,7 @@ class Course:
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
             told.append("The model sees colours and places, and reads no number: too weak to check more.")
-        return [*told, *self._unlike()]
+        return [*told, *self._noted, *self._unlike()]
 
     def _chosen_p(self) -> float:
         return verdicts.seen_p(self.asker.of(), sorted(CHOSEN))
@@ -269,18 +270,27 @@ class Course:
 
     async def _acuity(self) -> None:
         """Whether large pictures are shrunk: digits of one height in a large and in a small picture."""
+        side = self.deck.large[0]
+        if count(self.asker.of(Kind.SMALLEST)).of and verdicts.smallest_read(self.asker.of()) is None:
+            for height in _STAIRS:  # the last line of a ladder is easily misread
+                if not count(await self._ask(self.deck.small(height, 2, large=True))).right:
+                    break
         height = verdicts.suspected_height(self.asker.of())
         if height is None or not self.stills.right:
             return
         await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
-        found = verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0])
+        found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
         between = verdicts.between(height, verdicts.smallest_read(self.asker.of()))
-        if found is not None and self.asker.left >= 2 * (len(_SMALLER) + len(between)):  # how much smaller?
-            fresh = [self.deck.small(round(height * share), 2, large=False) for share in _SMALLER]
+        smaller = verdicts.smaller_than(height)
+        if found is not None and self.asker.left >= 2 * (len(smaller) + len(between)):  # how much smaller?
+            fresh = [self.deck.small(one, 2, large=False) for one in smaller]
             fresh += [self.deck.small(one, 2, large=True) for one in between]
             await self._ask([probe for some in fresh for probe in some])
-            found = verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0])
-        self._found(found)
+            found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
+        if found is None or verdicts.is_fault(height):
+            self._found(found)
+        else:
+            self._noted.append(f"{found.text} Digits of {height} pixels are lost, of {verdicts.LEAST_FAULT} are read.")
 
     def _found(self, finding: SightFinding | None) -> bool:
         if finding is not None:

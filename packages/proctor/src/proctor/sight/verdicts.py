@@ -23,12 +23,15 @@ NUMBERS = 900
 """Numbers of three digits: a constant answer is right once in 900 questions, whatever it is."""
 
 _LEGIBLE_PX = (7.0, 9.0)  # the smallest digits that can be read are about as high as this
+_ILLEGIBLE_PX = 4  # a digit has five lines
 _NEXT_SMALLER = 0.8  # of the smallest height that was asked for, if it was read
 _FEW = 6  # replies without which nothing is said
-_SMALL_ENOUGH = 11  # pixels: who reads these in a large picture gets it whole
 _LUCKY_TONES = 2  # right of eight: a quarter are by chance
 _REPEATED = 2  # numbers of other requests: one may be a guess
 _MODULI = (2, 4)
+
+LEAST_FAULT = 11
+"""Pixels: a large picture in which digits of this height are read is no fault, however much smaller it arrived."""
 
 Part = Callable[[int], bool]
 """Which positions of a clip are seen."""
@@ -340,14 +343,20 @@ def smallest_read(readings: Sequence[Reading]) -> int | None:
     return min(heights, default=None)
 
 
+def is_fault(height: int) -> bool:
+    """Whether digits of this height that are lost in large pictures are a fault, and not just worth a note."""
+    return height >= LEAST_FAULT
+
+
 def suspected_height(readings: Sequence[Reading]) -> int | None:
-    """The height of digits that a shrunk picture would hide; None where small digits are read, or no ladder was."""
-    ladders = count(readings, Kind.SMALLEST)
+    """The height of digits that a shrunk picture would hide; None where the smallest are read, or no ladder was."""
     best = smallest_read(readings)
-    if not ladders.of or (best is not None and best <= _SMALL_ENOUGH):
+    if not count(readings, Kind.SMALLEST).of or best == pictures.RUNGS[-1]:
         return None
     known = pictures.RUNGS
-    return known[2] if best is None else known[min(known.index(best) + 2, known.index(_SMALL_ENOUGH))]
+    if best is None:
+        return known[2]
+    return known[min(known.index(best) + 2, known.index(LEAST_FAULT))] if best > LEAST_FAULT else known[-1]
 
 
 def legible(readings: Sequence[Reading]) -> tuple[float, float]:
@@ -372,17 +381,25 @@ def _by_height(readings: Sequence[Reading]) -> dict[int, RightOf]:
     return {height: count([one for one in readings if one.probe.height == height]) for height in heights}
 
 
+def smaller_than(height: int) -> list[int]:
+    """Three smaller heights of digits, in even steps down to one that nobody can read.
+
+    >>> smaller_than(11), smaller_than(27)
+    ([8, 6, 4], [14, 8, 4])
+    """
+    return [round(height * (_ILLEGIBLE_PX / height) ** (step / 3)) for step in (1, 2, 3)]
+
+
 def between(height: int, best: int | None) -> list[int]:
     """The rungs between digits that are not read in large pictures and the smallest on a ladder that are."""
     return [] if best is None else [one for one in pictures.RUNGS if height < one < best]
 
 
-def shrunk(readings: Sequence[Reading], stills: RightOf, side: int) -> SightFinding | None:
-    """Digits of one height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
+def shrunk(readings: Sequence[Reading], stills: RightOf, side: int, height: int) -> SightFinding | None:
+    """Digits of this height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
     server or by the model's own processor. Its size follows from the smallest digits that are read in it, and those that are
-    legible in a small picture, if that arrives as it is."""
+    legible in a small picture; where a processor enlarges that, it is the size relative to it."""
     every = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
-    height = every[0].probe.height if every else 0
     some = [one for one in every if one.probe.height == height]
     small = count([one for one in some if not one.probe.large])
     large = count([one for one in some if one.probe.large])
@@ -398,7 +415,7 @@ def shrunk(readings: Sequence[Reading], stills: RightOf, side: int) -> SightFind
         f"digits of {height} pixels: {large} right in pictures of {side}, {small} in pictures of {pictures.SMALL[0]}"
     )
     evidence += f"; smallest read: {best or 'none'}, legible in small pictures: {most:.0f}"
-    text = f"Pictures of {side} pixels arrive shrunk to about {math.sqrt(low * high):.0f} ({low:.0f} to {high:.0f})."
+    text = f"Pictures of {side} pixels are seen as if shrunk to about {math.sqrt(low * high):.0f} ({low:.0f} to {high:.0f})."
     return SightFinding(code="shrunk", route="frames", text=text, evidence=evidence)
 
 
