@@ -324,7 +324,9 @@ def _reversed(request: Request) -> Request:
 def _shifted(request: Request, many: int) -> Request:
     labels = [part for part in request.parts if part.text.startswith("t = ")]
     moved = iter([*labels[:1] * many, *labels])
-    return replace(request, parts=tuple(next(moved) if part.text.startswith("t = ") else part for part in request.parts))
+    return replace(
+        request, parts=tuple(next(moved) if part.text.startswith("t = ") else part for part in request.parts)
+    )
 
 
 def _half_speed(request: Request) -> Request:
@@ -423,9 +425,7 @@ def _filled(schema: dict[str, Any], number: int) -> dict[str, int]:
 async def _serve(fault: str) -> None:
     server = Server(fault)
     app = web.Application(client_max_size=_REQUEST_BYTES)
-    app.add_routes(
-        [web.get("/v1/models", server.models), web.post("/v1/chat/completions", server.complete)],
-    )
+    app.add_routes([web.get("/v1/models", server.models), web.post("/v1/chat/completions", server.complete)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -172,10 +172,10 @@ def test_no_byte_of_contents_leaves_without_the_flag(store: Store) -> None:
             agent.call("compare", benchmark="ward", first="old/video", second="new/video", metric=metric, gate=gate)
         agent.call("compare", benchmark="ward", first="old", second="new/black")
         for metric, scorer in itertools.product(["accuracy", "rubric", "nix"], ["", "code", "j", "nix"]):
-            agent.call(
-                "explain", benchmark="ward", first="old/video", second="new/video", metric=metric, scorer=scorer
-            )
-        for first, second in itertools.permutations(["old/video", "new/black", "old", "/etc/passwd", marked(1, "typed")], 2):
+            agent.call("explain", benchmark="ward", first="old/video", second="new/video", metric=metric, scorer=scorer)
+        for first, second in itertools.permutations(
+            ["old/video", "new/black", "old", "/etc/passwd", marked(1, "typed")], 2
+        ):
             agent.call("explain", benchmark="ward", first=first, second=second)
         for answer_format, group, offset in itertools.product(
             ["", "choice", "odd"], ["", "v3", "odd"], [0, 5, -3, 10**9]

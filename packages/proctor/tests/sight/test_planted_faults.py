@@ -26,7 +26,11 @@ FAULTS = {
     "shrunk to 112": (served.Sighted(fault=served.shrinks(112)), "shrunk", "seen as if shrunk to about"),
     "times invented": (served.Sighted(fault=served.invents_times), "times", "Times are invented"),
     "video part ignored": (served.Sighted(fault=served.ignores_video), "video", "The video file is ignored"),
-    "labels one frame later": (served.Sighted(fault=served.labels_later(1)), "times", "Times and frames are out of step"),
+    "labels one frame later": (
+        served.Sighted(fault=served.labels_later(1)),
+        "times",
+        "Times and frames are out of step",
+    ),
     "the first 8 s of a video": (
         served.Sighted(of_video=lambda frames: frames[:16]),
         "first",
@@ -83,9 +87,7 @@ def test_a_mild_loss_of_detail_is_a_note() -> None:
 def test_behind_a_cache_nothing_else_is_told() -> None:
     result, _ = tried(served.Caching())
     others = [one for name, one in result.routes.items() if name != "frames"]
-    assert {(one.state, one.note) for one in others} == {
-        ("could not check", "nothing else can be told behind a cache")
-    }
+    assert {(one.state, one.note) for one in others} == {("could not check", "nothing else can be told behind a cache")}
 
 
 def test_none_in_a_black_picture_is_no_number() -> None:

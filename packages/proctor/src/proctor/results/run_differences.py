@@ -292,7 +292,6 @@ def _prompts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) 
         yield RunDifference(PROMPT, _AS_SENT, *sides, len(other), len(known))
 
 
-
 def _prompt_texts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) -> Iterator[RunDifference]:
     both = [(item, first.prompt_of(item, whole=False), second.prompt_of(item, whole=False)) for item in common]
     read = [one for one in both if one[1] and one[2]]

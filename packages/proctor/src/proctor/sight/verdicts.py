@@ -132,7 +132,9 @@ def blind(readings: Sequence[Reading]) -> SightFinding | None:
     if not is_blind(readings):
         return None
     read, chosen = count(readings, *READ), count(readings, *CHOSEN)
-    said = Counter("nothing can be seen" if one.state == "nothing seen" else str(one.value) for one in _read_of(readings))
+    said = Counter(
+        "nothing can be seen" if one.state == "nothing seen" else str(one.value) for one in _read_of(readings)
+    )
     most, many = said.most_common(1)[0]
     evidence = f"{read} numbers right, and {chosen} colours, places, sizes and motions"
     evidence += f"; {many} replies say {most}" if many > 1 else ""
@@ -229,9 +231,7 @@ def part(
     within = count([one for one in fresh if suspicion.inside(one.probe.at)])
     if any(suspicion.outside(at) for at in arrived(readings)) or not is_gone(outside, within + stills):
         return None
-    evidence = (
-        f"there {within} right, alone {stills}, elsewhere {outside} ({_p(p_fewer(outside, within + stills))})"
-    )
+    evidence = f"in this part {within} right, single pictures {stills}, outside {outside} ({_p(p_fewer(outside, within + stills))})"
     route = fresh[0].probe.route
     return SightFinding(code=suspicion.code, route=route, text=_part_text(suspicion, size, route), evidence=evidence)
 
