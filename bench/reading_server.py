@@ -216,8 +216,7 @@ def request_of(body: dict[str, Any]) -> Request:
         if message["role"] != "user":
             continue
         content = message["content"]
-        for one in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-            parts.append(_part(one))
+        parts += map(_part, [{"type": "text", "text": content}] if isinstance(content, str) else content)
     return Request(body, tuple(parts))
 
 
@@ -241,7 +240,7 @@ def _sampled(content: bytes) -> tuple[tuple[float, ...], tuple[Pixels, ...]]:
     """Pictures of a video at the model's rate, with their times."""
     times: list[float] = []
     pictures: list[Pixels] = []
-    with av.open(io.BytesIO(content)) as container:
+    with av.open(io.BytesIO(content), "r") as container:
         for frame in container.decode(container.streams.video[0]):
             at = float(frame.time or 0.0)
             if not times or at >= times[-1] + 1 / _SAMPLED - 0.01:
@@ -258,7 +257,7 @@ def fault_of(name: str) -> Fault:
     kind, _, number = name.partition(":")
     many = int(number) if number else 0
     chosen: dict[str, Callable[[list[Any]], list[Any]]] = {
-        "nothing": lambda some: [],
+        "nothing": lambda _: [],
         "first": lambda some: some[:many],
         "last": lambda some: some[-many:],
         "every": lambda some: some[::many],

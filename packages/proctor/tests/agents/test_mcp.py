@@ -49,12 +49,12 @@ def fill(path: Path) -> Store:
     store = Store(path)
     store.add_benchmark(benchmark)
     for name, right in (("old", 3), ("new", 23)):
-        system = {
+        system: dict[str, JsonValue] = {
             "model": "m",
             "prompt_sha256": f"{right:064x}",
             "model_settings": {"temperature": right / 10, "stop": marked(right, "stop"), marked(right, "key"): 1},
         }
-        settings = {"system": system, "media": {"fps": right}, "demonstrations": marked(right, "demonstrations")}
+        settings: dict[str, JsonValue] = {"system": system, "media": {"fps": right}, "demonstrations": marked(right, "demonstrations")}
         run = store.start_run("ward", name, "video", settings)
         rows = []
         for number, item in enumerate(items):
@@ -239,7 +239,7 @@ def test_with_the_flag_settings_are_told_apart(store: Store) -> None:
 def test_explain_opens_no_file_that_the_agent_names(store: Store, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("id,answer\nq1,A\n")
-    with pytest.raises(InputError, match="found no run '.*log.csv', expected one of new/video, old/video"):
+    with pytest.raises(InputError, match=r"found no run '.*log\.csv', expected one of new/video, old/video"):
         StoreTools(store).explain("ward", "old/video", str(log))
     with pytest.raises(InputError, match="found the same side twice"):
         StoreTools(store).explain("ward", "old/video", "old/video")

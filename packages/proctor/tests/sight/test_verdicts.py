@@ -141,7 +141,8 @@ def test_what_is_legible_is_measured_in_small_pictures() -> None:
     assert verdicts.legible(small_digits({11: (5, 5), 8: (2, 2), 6: (1, 2), 4: (0, 2)}, large=False)) == (4, 6)
     assert verdicts.legible(small_digits({11: (5, 5), 8: (0, 2), 6: (0, 2), 4: (0, 2)}, large=False)) == (8, 11)
     low, high = verdicts.legible(small_digits({11: (5, 5), 8: (2, 2)}, large=False))
-    assert (low, high) == (pytest.approx(6.4), 8)  # all were read: the next smaller one is not known
+    assert low == pytest.approx(6.4)
+    assert high == 8  # all were read: the next smaller one is not known
 
 
 def test_the_size_follows_from_what_is_legible() -> None:

@@ -115,8 +115,9 @@ class StoreTools:
         if unknown is not None:  # else `explain` takes it for the path of a file
             found, expected = f"no run {unknown[:_NAME]!r}", one_of([_short(one) for one in runs], unknown)
             raise InputError(self._store.shown, found=found, expected=expected)
-        options: dict[str, Any] = {"store": self._store, "benchmark": name, "metric": metric, "draws": _DRAWS}
-        options |= {"scorer": scorer} if scorer else {}
+        options: ExplainOptions = {"store": self._store, "benchmark": name, "metric": metric, "draws": _DRAWS}
+        if scorer:
+            options["scorer"] = scorer
         given = filled("explain", ExplainOptions, options)
         found_gap = explained_gap(gap_runs(explained_sides(first, second, given), given), priced=False)
         row = found_gap.to_json()

@@ -272,8 +272,8 @@ class Course:
         """Whether large pictures are shrunk: digits of one height in a large and in a small picture."""
         side = self.deck.large[0]
         if count(self.asker.of(Kind.SMALLEST)).of and verdicts.smallest_read(self.asker.of()) is None:
-            for height in _STAIRS:  # the last line of a ladder is easily misread
-                if not count(await self._ask(self.deck.small(height, 2, large=True))).right:
+            for step in _STAIRS:  # the last line of a ladder is easily misread
+                if not count(await self._ask(self.deck.small(step, 2, large=True))).right:
                     break
         height = verdicts.suspected_height(self.asker.of())
         if height is None or not self.stills.right:
