@@ -3,7 +3,8 @@
     python bench/sight.py --reader /path/to/python-with-rapidocr [--gateway /path/to/litellm]
 
 The reader runs in an environment of its own: `pip install rapidocr-onnxruntime aiohttp av`, whose wheels have all weights.
-With `--gateway`, requests go through LiteLLM's proxy (`pip install 'litellm[proxy]'`), started here. The table is that of
+With `--gateway`, requests go through LiteLLM's proxy (`pip install 'litellm[proxy]'`), started here. `--llama PYTHON` tests
+llama.cpp's server with random weights instead (`llama_server.py`), with its vision part and without. The tables are those of
 `docs/tasks/sight-test.md`. The exit code is 1 if something was named that was not planted, or was not named.
 """
 
@@ -27,6 +28,7 @@ from pathlib import Path
 from proctor import api
 
 READER = Path(__file__).with_name("reading_server.py")
+LLAMA = Path(__file__).with_name("llama_server.py")
 _STARTS_S = 120.0
 
 
@@ -80,6 +82,26 @@ def _reader(python: str, fault: str) -> Iterator[str]:
             process.terminate()
 
 
+def _llama(python: str) -> int:
+    """llama.cpp's server, which can't pass: its weights are random."""
+    wrong = 0
+    for more in ([], ["--blind"]):
+        command = [python, str(LLAMA), *more]
+        with (
+            tempfile.TemporaryDirectory() as cache,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process,
+        ):
+            assert process.stdout is not None
+            url = next((line.strip() for line in process.stdout if line.startswith("http")), "")
+            try:
+                table = api.sight("tiny", base_url=url, cache=cache, redraw=1, settings={"max_tokens": 16})
+            finally:
+                process.terminate()
+        print(f"llama.cpp {' '.join(more)}: {table.verdict}\n", flush=True)
+        wrong += table.data.state == "sees"
+    return wrong
+
+
 @contextmanager
 def _behind(gateway: str | None, url: str) -> Iterator[str]:
     """The URL under which a server is reached, through LiteLLM's proxy if there is one."""
@@ -119,7 +141,10 @@ def main() -> int:
     given.add_argument("--gateway", help="LiteLLM's command: requests go through its proxy.")
     given.add_argument("--only", action="append", default=[], help="Only this fault; may be repeated.")
     given.add_argument("--seed", type=int, default=1, help="Draws the pictures.")
+    given.add_argument("--llama", help="The Python that has xllamacpp and gguf.")
     options = given.parse_args()
+    if options.llama:
+        return 1 if _llama(options.llama) else 0
     wrong = 0
     print("| What breaks | Sent | Named | Size | Calls | Seconds |\n| --- | --- | --- | --- | --- | --- |")
     for trial in TRIALS:

@@ -138,7 +138,7 @@ class SightTable(FrameLike):
     def tables(self) -> "Sequence[Table]":
         """The routes, and the questions by kind."""
         routes = [
-            (name, one.state, f"{one.right} of {one.replies}" if one.replies else DASH, shorten(one.note, 300))
+            (name, one.state, f"{one.right} of {one.replies}" if one.replies else DASH, shorten(one.note, 100))
             for name, one in self.data.routes.items()
         ]
         heads = ("question", ">asked", ">right", ">wrong", ">unseen", ">unusable", ">guess", ">p")

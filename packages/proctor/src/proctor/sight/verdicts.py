@@ -136,8 +136,9 @@ def blind(readings: Sequence[Reading]) -> SightFinding | None:
         "nothing can be seen" if one.state == "nothing seen" else str(one.value) for one in _read_of(readings)
     )
     most, many = said.most_common(1)[0]
-    evidence = f"{read} numbers right, and {chosen} colours, places, sizes and motions"
-    evidence += f"; {many} replies say {most}" if many > 1 else ""
+    evidence = f"{read} numbers right"
+    evidence += f", and {chosen} colours, places, sizes and motions" if chosen.of else ""
+    evidence += f"; {many} replies say {most}" if 2 * many > read.of else ""
     return SightFinding(
         code="blind",
         route="frames",
