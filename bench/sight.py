@@ -58,10 +58,10 @@ TRIALS = (
     Trial("no-tools", ("tools",)),
     Trial("no-schema", ("schema",)),
     Trial("shrink:384"),
-    Trial("shrink:224"),
+    Trial("shrink:224", ("shrunk",)),
     Trial("shrink:112", ("shrunk",)),
     Trial("shrink:768", side=1024),
-    Trial("shrink:448", side=1024),
+    Trial("shrink:448", ("shrunk",), 1024),
     Trial("shrink:336", ("shrunk",), 1024),
     Trial("shrink:224", ("shrunk",), 1024),
 )

@@ -22,7 +22,8 @@ MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
 _SHOWN = 2  # numbers of a clip in wrong replies: what shows these is not ignored
-_STAIRS = (36, 20, 11)  # heights of digits, where no ladder was read
+_ONE_HEIGHT = 10  # calls that tell whether digits of one height are lost
+_DOWN = (36, 20, 11)  # heights of digits, where no ladder was read
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
 
@@ -271,26 +272,36 @@ class Course:
     async def _acuity(self) -> None:
         """Whether large pictures are shrunk: digits of one height in a large and in a small picture."""
         side = self.deck.large[0]
-        if count(self.asker.of(Kind.SMALLEST)).of and verdicts.smallest_read(self.asker.of()) is None:
-            for step in _STAIRS:  # the last line of a ladder is easily misread
-                if not count(await self._ask(self.deck.small(step, 2, large=True))).right:
-                    break
+        await self._stairs()
         height = verdicts.suspected_height(self.asker.of())
         if height is None or not self.stills.right:
             return
-        await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
-        found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
-        between = verdicts.between(height, verdicts.smallest_read(self.asker.of()))
+        while True:
+            await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
+            found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
+            if found is not None or height <= verdicts.LEAST_FAULT or self.asker.left < _ONE_HEIGHT:
+                break
+            height = verdicts.below(height)  # some of these were read: where it ends may be a rung lower
         smaller = verdicts.smaller_than(height)
-        if found is not None and self.asker.left >= 2 * (len(smaller) + len(between)):  # how much smaller?
+        if found is not None and self.asker.left >= 2 * len(smaller):  # how much smaller?
             fresh = [self.deck.small(one, 2, large=False) for one in smaller]
-            fresh += [self.deck.small(one, 2, large=True) for one in between]
+            fresh += [self.deck.small(one, 2, large=True) for one in verdicts.between(self.asker.of(), height)]
             await self._ask([probe for some in fresh for probe in some])
             found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
         if found is None or verdicts.is_fault(height):
             self._found(found)
         else:
             self._noted.append(f"{found.text} Digits of {height} pixels are lost, of {verdicts.LEAST_FAULT} are read.")
+
+    async def _stairs(self) -> None:
+        """Digits alone in a large picture, where the ladder ends: its last line is easily misread, or read by luck."""
+        if not count(self.asker.of(Kind.SMALLEST)).of:
+            return
+        best = verdicts.smallest_read(self.asker.of())
+        for step in _DOWN if best is None else verdicts.up_from(best):
+            some = count(await self._ask(self.deck.small(step, 2, large=True)))
+            if bool(some.right) != (best is None):
+                return
 
     def _found(self, finding: SightFinding | None) -> bool:
         if finding is not None:

@@ -155,7 +155,7 @@ class Deck:
         made = []
         for _ in range(count):
             value = self._next(1)[0]
-            picture = pictures.number(value, self.large if large else pictures.SMALL, height)
+            picture = pictures.number(value, self.large, height) if large else pictures.small_number(value, height)
             probe = self._still(Kind.SMALL_DIGITS, _WHICH, picture, value)
             made.append(SightProbe(probe.item, Kind.SMALL_DIGITS, height=height, large=large))
         return made

@@ -332,16 +332,17 @@ def _seconds(value: object) -> str:
 
 
 def smallest_read(readings: Sequence[Reading]) -> int | None:
-    """The height of the smallest digits that were read on a ladder or in a large picture; None if none were."""
+    """The height of the smallest digits that were read alone in a large picture, or on a ladder, unless digits alone of that
+    height were not; None if none were."""
     heights = [
         pictures.RUNGS[len(pictures.RUNGS) - len(one.probe.rungs) + one.probe.rungs.index(one.value)]
         for one in readings
         if one.probe.kind is Kind.SMALLEST and one.right and isinstance(one.value, int)
     ]
-    heights += [
-        one.probe.height for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.right and one.probe.large
-    ]
-    return min(heights, default=None)
+    alone = _by_height([one for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.probe.large])
+    unread = max((height for height, one in alone.items() if not one.right), default=0)
+    read = [height for height, one in alone.items() if one.right]
+    return min([*(height for height in heights if height > unread), *read], default=None)
 
 
 def is_fault(height: int) -> bool:
@@ -391,9 +392,30 @@ def smaller_than(height: int) -> list[int]:
     return [round(height * (_ILLEGIBLE_PX / height) ** (step / 3)) for step in (1, 2, 3)]
 
 
-def between(height: int, best: int | None) -> list[int]:
-    """The rungs between digits that are not read in large pictures and the smallest on a ladder that are."""
-    return [] if best is None else [one for one in pictures.RUNGS if height < one < best]
+def between(readings: Sequence[Reading], height: int) -> list[int]:
+    """The rungs between digits that are not read in large pictures and the smallest that are, which were not asked for alone."""
+    best = smallest_read(readings) or 0
+    asked = {one.probe.height for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.probe.large}
+    return [one for one in pictures.RUNGS if height < one < best and one not in asked]
+
+
+def below(height: int) -> int:
+    """The next smaller rung.
+
+    >>> below(15)
+    11
+    """
+    return pictures.RUNGS[pictures.RUNGS.index(height) + 1]
+
+
+def up_from(height: int) -> list[int]:
+    """A rung, the one above it, and one two steps higher: where the digits on a ladder may really end.
+
+    >>> up_from(8), up_from(64)
+    ([8, 11, 20], [64])
+    """
+    at = pictures.RUNGS.index(height)
+    return [pictures.RUNGS[k] for k in (at, at - 1, at - 3) if k >= 0]
 
 
 def shrunk(readings: Sequence[Reading], stills: RightOf, side: int, height: int) -> SightFinding | None:
