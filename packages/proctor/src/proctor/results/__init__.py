@@ -122,14 +122,14 @@ if TYPE_CHECKING:
         items_to_audit,
         results,
     )
-    from proctor.results.run_differences import ASKED_KINDS, RunDifference, differences_of
+    from proctor.results.run_differences import ASKED_KINDS, DIFFERENCE_NAMES, RunDifference, differences_of
     from proctor.results.run_progress import RunProgress, run_progress
     from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ASKED_KINDS", "BOTH", "CELLS", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES",
+    "ASKED_KINDS", "BOTH", "CELLS", "DIFFERENCE_NAMES", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES",
     "RESULTS", "SCORE_WRITERS", "SHOWN_COVERAGES", "SORTS", "STATES", "SURE", "Analysis", "AnalysisRow",
     "AnswerExcerpt", "AnswerFilter", "AnswerIndex", "AnswerState", "Board", "CompareExtras", "Comparison",
     "Comparisons", "ConfidenceResult", "ConfidenceResults", "Consistency", "Consumption", "Contest",
