@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from proctor.core import Score
+from proctor.core import Answer, Score
 from proctor_web.view.compare import compute_pair
 from proctor_web.view.judges import compute_judges
 from proctor_web.view.overview import compute_board
@@ -65,6 +65,37 @@ def test_what_needs_somebody_says_why_and_leads_to_the_answers(client: TestClien
     assert data(client, link)["answers"] == 4
     (refused,) = links(page, "result=refused")
     assert {row["state"] for row in data(client, refused)["rows"]} == {"refused"}
+
+
+def test_answers_that_were_cut_off_are_told_apart(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    run = store.start_run("toy", "endless", "video", {})
+    cut = {"finish_reason": "length", "cut_off": True}
+    problem = "expected one of the letters, found 'First, I'"
+    for number, extra in ((0, cut), (1, cut), (2, {"finish_reason": "stop", "cut_off": False})):
+        answer = Answer(item_id=f"q{number:03d}", text="First, I", problem=problem, extra=extra)
+        store.write(run, [(answer, [Score(item_id=answer.item_id, metric="accuracy", value=0.0)])])
+    whole = Answer(item_id="q003", text="Answer: D, since", parsed="D", extra=cut)
+    store.write(run, [(whole, [Score(item_id="q003", metric="accuracy", value=1.0)])])
+    with opened(tmp_path / "toy.db") as (_, client):
+        page = client.get("/b/toy").text
+        said = texts(page)
+        assert "2 answers of endless under video were cut off : 2 × expected one of the letters, found … ." in said
+        assert "1 answer of endless under video can't be read" in said
+        assert "the model's token limit ended the reply before its answer" in said
+        (link,) = [one for one in links(page, "result=cut_off") if "endless" in one]
+        found = data(client, link)
+        assert [row["state"] for row in found["rows"]] == ["cut_off", "cut_off"]
+        assert '<option value="cut_off" selected>cut off</option>' in client.get(link).text
+        wrong = data(client, "/b/toy/answers?system=endless&result=wrong")
+        assert wrong["answers"] == 3, "they are wrong, as the others that can't be read"
+        row = next(row for row in data(client, "/b/toy")["runs"] if row["system"] == "endless")
+        assert (row["state_cut_off"], row["state_unreadable"], row["state_right"]) == (2, 1, 1)
+        for name in ("q000", "q003"):
+            one = texts(client.get(f"/b/toy/answers/{name}/endless/video/0").text)
+            assert "Cut off the model's token limit ended the reply" in one
+        assert "✗ cut off, counts as wrong" in texts(client.get("/b/toy/answers/q000/endless/video/0").text)
+        assert "cut off, counts as wrong 2" in texts(client.get(f"/r/{run.id}").text)
 
 
 def test_the_board_is_that_of_the_report(seen: tuple[OpenView, TestClient]) -> None:

@@ -244,6 +244,7 @@ def _facts(answer: Answer | None) -> list[tuple[str, str]]:
     served = answer.extra.get(MODEL)
     found += [("Model", str(served))] if served else []
     found += [("Ended", str(answer.extra["finish_reason"]))] if answer.extra.get("finish_reason") else []
+    found += [("Cut off", "the model's token limit ended the reply")] if answer.extra.get("cut_off") is True else []
     return found
 
 

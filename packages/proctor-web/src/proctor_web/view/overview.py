@@ -131,7 +131,6 @@ class RunRow:
     kind: str
     seconds: str
     cost: str
-    unreadable: int
     rate: str
     is_folded: bool = False
 
@@ -161,7 +160,6 @@ def run_row(asked: Asked, one: RunState) -> RunRow:
         kind,
         seconds_or_dash(progress.seconds),
         "–" if cost is None else dollars(cost),
-        progress.states.get(AnswerState.UNREADABLE, 0),
         f"{seconds(one.rate)}/s" if one.working and one.rate is not None else "",
         run.system in BASELINES and kind == "done" and any(name not in BASELINES for name in asked.state.index.systems),
     )
@@ -215,6 +213,7 @@ class Need:
 
 _FOLLOWS = {
     AnswerState.FAILED: "Not counted as wrong. The same proctor run command, given again, asks them again.",
+    AnswerState.CUT_OFF: "They count as wrong: the model's token limit ended the reply before its answer (--settings max_tokens=…).",
     AnswerState.UNREADABLE: "They count as wrong: the reply has no answer of the form asked for.",
     AnswerState.REFUSED: "They count as wrong: the system declined.",
     AnswerState.TIMED_OUT: "They count as wrong: the system took longer than it may.",
@@ -222,6 +221,7 @@ _FOLLOWS = {
 }
 _VERBS = {
     AnswerState.FAILED: "failed",
+    AnswerState.CUT_OFF: "were cut off",
     AnswerState.UNREADABLE: "can't be read",
     AnswerState.REFUSED: "were refused",
     AnswerState.TIMED_OUT: "timed out",

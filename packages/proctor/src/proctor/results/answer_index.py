@@ -453,6 +453,7 @@ def _state(
         (unread & ~outcomes.submitted, AnswerState.NOT_SUBMITTED),
         (scored & (value == best), AnswerState.RIGHT),
         (outcomes.where(Status.ABSTAINED), AnswerState.ABSTAINED),
+        (outcomes.cut_off & unread & (~scored | (value == worst)), AnswerState.CUT_OFF),
         (unread & (~scored | (value == worst)), AnswerState.UNREADABLE),
         (scored & (value == worst), AnswerState.WRONG),
         (scored, AnswerState.PARTIAL),

@@ -10,7 +10,8 @@ from enum import StrEnum
 
 class AnswerState(StrEnum):
     """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them;
-    `abstained` is right where nothing else is, and then `right`.
+    `abstained` is right where nothing else is, and then `right`. `cut_off` can't be read since the model's token limit
+    ended it; `unreadable` can't be read for another reason.
 
     >>> AnswerState.NOT_ASKED.label
     'not asked'
@@ -20,6 +21,7 @@ class AnswerState(StrEnum):
     PARTIAL = "partial"
     WRONG = "wrong"
     ABSTAINED = "abstained"
+    CUT_OFF = "cut_off"
     UNREADABLE = "unreadable"
     REFUSED = "refused"
     TIMED_OUT = "timed_out"
@@ -48,6 +50,7 @@ RESULTS: Mapping[str, tuple[AnswerState, ...]] = {
     "wrong": (
         AnswerState.WRONG,
         AnswerState.ABSTAINED,
+        AnswerState.CUT_OFF,
         AnswerState.UNREADABLE,
         AnswerState.REFUSED,
         AnswerState.TIMED_OUT,
