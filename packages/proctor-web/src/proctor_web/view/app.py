@@ -112,8 +112,10 @@ def _encoded(pairs: Sequence[tuple[str, str]]) -> str:
 
 async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
     """Everything that has no route of its own."""
-    response = await _page(Request(scope, receive))
+    request = Request(scope, receive)
+    response = await _page(request)
     await response(scope, receive, send)
+    request.app.state.view.page_sent()
 
 
 async def _page(request: Request) -> Response:

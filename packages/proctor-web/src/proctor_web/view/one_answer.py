@@ -209,7 +209,7 @@ def given(asked: Asked, item: Item, position: int, number: int) -> Given:
     """One run's answer to an item in full."""
     index, store = asked.state.index, asked.view.store
     column = index.columns[number]
-    found = given_answer(store, column.run, item.id, column.repetition)
+    found = given_answer(store, column.run, item.id, column.repetition, column.keys)
     answer = found.answer
     return Given(
         column=column,

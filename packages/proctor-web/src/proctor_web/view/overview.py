@@ -55,7 +55,7 @@ class Board:
 def overview(asked: Asked) -> Page:
     """The overview of a benchmark."""
     state = asked.state
-    board = board_of(asked.view, state, _PATIENCE_S)
+    board = board_of(asked.view, state, _PATIENCE_S if asked.view.first_sent.is_set() else 0.0)
     positions = {name: position for position, name in enumerate(state.index.conditions)}
     ordered = sorted(state.runs, key=lambda one: (one.progress.run.system, positions[one.progress.run.condition]))
     rows = [run_row(asked, one) for one in ordered]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,11 +32,13 @@ class Page:
 
 
 class View:
-    """A store that is shown. `media` is the folder of the media instead of the one that the store remembers."""
+    """A store that is shown. `media` is the folder of the media instead of the one that the store remembers. What can wait
+    (statistics, texts read ahead) begins after the first page: `first_sent`."""
 
     def __init__(self, store: Store, media: str | Path | None = None) -> None:
         self.store, self.watch, self.desk = store, StoreWatch(store), FigureDesk()
         self.media = media
+        self.first_sent = threading.Event()
         self._shown: dict[str, ShownAgain] = {}
 
     @property
@@ -60,6 +63,12 @@ class View:
             root = None if location is None else media_folder(location, cache_folder(None))
             self._shown[benchmark] = ShownAgain(self.store, benchmark, root)
         return self._shown[benchmark]
+
+    def page_sent(self) -> None:
+        """A page is with the reader: what waited for the first one begins."""
+        if not self.first_sent.is_set():
+            self.first_sent.set()
+            self.desk.release()
 
     def close(self) -> None:
         """Ends the thread that follows the store, and removes cached pictures."""

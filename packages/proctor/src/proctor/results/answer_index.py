@@ -34,21 +34,34 @@ _KEPT_WORDS, _KEPT_FILTERS = 64, 6
 @dataclass(frozen=True)
 class RunColumn:
     """The answers of one repetition of a run: for each item its state (a code of `STATES`), the value of the metric that
-    decides it (NaN without one), and which metric that is (a row of `AnswerIndex.metrics`; -1 for none)."""
+    decides it (NaN without one), and which metric that is (a row of `AnswerIndex.metrics`; -1 for none). `keys` are the
+    metrics and scorers that may have scored it."""
 
     run: Run
     repetition: int
     state: Ints
     value: NDArray[np.float64]
     metric: Ints
+    keys: tuple[tuple[str, str], ...] = ()
 
     def where(self, states: Iterable[AnswerState]) -> Mask:
         """The items whose answer ended in one of these states."""
-        return np.isin(self.state, [CODE_OF[state] for state in states])
+        return _among(states)[self.state]
 
     def count(self, *states: AnswerState) -> int:
         """How many answers ended so."""
-        return int(np.count_nonzero(self.where(states)))
+        return sum(self._counts[CODE_OF[state]] for state in states)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        return np.bincount(self.state, minlength=len(STATES)).tolist()
+
+
+def _among(states: Iterable[AnswerState]) -> Mask:
+    """By the code of a state, whether it is one of these."""
+    found = np.zeros(len(STATES), dtype=np.bool_)
+    found[[CODE_OF[state] for state in states]] = True
+    return found
 
 
 @dataclass(frozen=True)
@@ -189,7 +202,7 @@ class AnswerIndex:
             fits = not wanted.systems or column.run.system in wanted.systems
             fits = fits and (not wanted.conditions or column.run.condition in wanted.conditions)
             kept[:, number] = fits
-        kept &= self._states(wanted)
+        kept &= _among(self._states(wanted))[self.state]
         for name, value in wanted.facets:
             kept &= self.facet_mask(name, value)[:, None]
         if wanted.item:
@@ -200,16 +213,15 @@ class AnswerIndex:
             kept &= self._with_word(store, word, np.flatnonzero(kept.any(axis=0)).tolist())
         return kept
 
-    def _states(self, wanted: AnswerFilter) -> Mask:
+    @staticmethod
+    def _states(wanted: AnswerFilter) -> set[AnswerState]:
         for name in wanted.results:
             if name not in RESULTS:
                 raise InputError("result", found=repr(name), expected=one_of(list(RESULTS), name))
         if wanted.results:
-            states = {state for name in wanted.results for state in RESULTS[name]}
-        else:
-            never = set() if wanted.with_unasked else {AnswerState.NOT_ASKED}
-            states = {*STATES} - never - {AnswerState.UNSUPPORTED}
-        return np.isin(self.state, [CODE_OF[state] for state in states])
+            return {state for name in wanted.results for state in RESULTS[name]}
+        never = set() if wanted.with_unasked else {AnswerState.NOT_ASKED}
+        return {*STATES} - never - {AnswerState.UNSUPPORTED}
 
     def select(self, store: Store, wanted: AnswerFilter, sort: str = "item") -> Selected:
         """The answers that a filter keeps, sorted. Raises `InputError` as `mask` does, and for an unknown order."""
@@ -218,7 +230,8 @@ class AnswerIndex:
         if (wanted, sort) in self._chosen:
             return self._chosen[wanted, sort]
         kept = self.mask(store, wanted)
-        total = int(np.count_nonzero(self._states(AnswerFilter(with_unasked=wanted.with_unasked))))
+        every = self._states(AnswerFilter(with_unasked=wanted.with_unasked))
+        total = sum(column.count(*every) for column in self.columns)
         found = self._chosen[wanted, sort] = self.selected(kept, total, sort)
         for old in list(self._chosen)[:-_KEPT_FILTERS]:
             self._chosen.pop(old, None)
@@ -226,17 +239,16 @@ class AnswerIndex:
 
     def selected(self, kept: Mask, total: int, sort: str = "item") -> Selected:
         """The answers of a mask, sorted."""
-        width = max(1, len(self.columns))
-        position, column = np.nonzero(kept)
-        rows = position * width + column
+        rows = np.flatnonzero(kept)
         if sort == "system":
-            rows = rows[np.argsort(column, kind="stable")]
+            rows = rows[np.argsort(rows % max(1, len(self.columns)), kind="stable")]
         elif sort in {"worst", "best"} and len(self.columns):
-            values = np.stack([one.value for one in self.columns], axis=1)[position, column]
+            values = np.stack([one.value for one in self.columns], axis=1).ravel()[rows]
             values = np.where(np.isnan(values), np.inf, values if sort == "worst" else -values)
             rows = rows[np.argsort(values, kind="stable")]
         distinct = np.flatnonzero(kept.any(axis=1))
-        return Selected(rows, len(distinct), len(np.unique(self.items.group[distinct])), total)
+        groups = np.count_nonzero(np.bincount(self.items.group[distinct], minlength=1))
+        return Selected(rows, len(distinct), int(groups), total)
 
     def located(self, row: int) -> tuple[int, int]:
         """The item's position and the column of a row."""
@@ -277,7 +289,7 @@ class AnswerIndex:
     def _with_word(self, store: Store, word: str, columns: Sequence[int]) -> Mask:
         self.read_texts(store)
         plain = word.casefold()
-        asked = np.fromiter((plain in text for text in self._texts), dtype=np.bool_, count=len(self.items))
+        asked = np.array([plain in text for text in self._texts], dtype=np.bool_)
         kept = np.repeat(asked[:, None], len(self.columns), axis=1)
         if asked.all():
             return kept
@@ -423,7 +435,8 @@ def _columns(
                 metrics.append(key)
             new = series.scored & np.isnan(value)
             value[new], decides[new] = series.values[new], metrics.index(key)
-        found.append(RunColumn(run, repetition, _state(one.outcomes, value, decides, metrics), value, decides))
+        keys = tuple(dict.fromkeys((series.metric, series.scorer) for series in one.series))
+        found.append(RunColumn(run, repetition, _state(one.outcomes, value, decides, metrics), value, decides, keys))
     return found
 
 
