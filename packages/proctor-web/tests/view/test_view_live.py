@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, UsageError, VideoClip
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, Status, UsageError, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Store
 from proctor_web import Listening, open_view
@@ -60,6 +60,44 @@ def test_a_run_is_followed_while_it_is_asked(tmp_path: Path) -> None:
         assert not now()["working"]
         assert now()["left_s"] is None
         assert client.get("/b/toy/answers?system=newcomer&result=right&format=json").json()["answers"] == 10
+
+
+def test_the_newest_answers_are_those_that_came_in_while_it_was_watched(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    run = store.start_run("toy", "newcomer", "video", {})
+    with opened(tmp_path / "toy.db") as (view, client):
+        watch = view.view.watch
+
+        def newest() -> list[tuple[str, str]]:
+            watch.look()
+            found = client.get("/b/toy?format=json").json()["newest"]
+            assert {row["system"] for row in found} <= {"newcomer"}
+            return [(row["item"], row["state"]) for row in found]
+
+        with store.owning([run]):
+            assert newest() == [], "what was there before is not new"
+            assert "Answers appear here as they come in." in client.get("/b/toy").text
+            failed = Answer(item_id="q005", status=Status.FAILED, reason="HTTP 500")
+            store.write(run, [answer("q001", 1.0), answer("q000", 0.0), (failed, [])])
+            assert newest() == [("q001", "right"), ("q000", "wrong")], "a failed one is no answer: it is asked again"
+            assert newest() == [("q001", "right"), ("q000", "wrong")]
+            store.write(run, [answer("q005", 1.0)])
+            store.add_scores(run, [Score(item_id="q000", metric="accuracy", value=1.0)])
+            assert newest() == [("q005", "right"), ("q001", "right"), ("q000", "right")], "a new score is no new answer"
+            store.write(run, [answer(f"q{number:03d}", 0.0) for number in range(10, 22)])
+            assert newest() == [(f"q{number:03d}", "wrong") for number in range(21, 13, -1)], "eight are kept"
+            part = client.get("/b/toy?part=newest").text
+            assert part.count("<tr data-row>") == 8
+            assert 'href="/b/toy/answers/q021/newcomer/video/0"' in part
+            store.write(run, [(failed.model_copy(update={"item_id": "q021"}), [])])
+            newest()
+            store.write(run, [answer("q021", 1.0)])
+            assert newest()[:2] == [("q021", "right"), ("q020", "wrong")], "one that came again is listed once"
+            other = store.start_run("toy", "imported", "video", {})
+            store.write(other, [answer("q030", 1.0)])
+            watch.look()
+            first = client.get("/b/toy?format=json").json()["newest"][0]
+            assert (first["item"], first["system"]) == ("q030", "imported"), "all answers of a new run are new"
 
 
 def test_figures_wait_until_a_run_ends(tmp_path: Path) -> None:

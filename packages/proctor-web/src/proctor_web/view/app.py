@@ -191,7 +191,7 @@ def _render(view: View, benchmark: str, page: Page, part: str, pairs: Sequence[t
     return template.render({**known, **page.context})
 
 
-_PARTS = {"runs", "scorers", "story", "board", "rows", "detail", "figures"}
+_PARTS = {"runs", "newest", "scorers", "story", "board", "rows", "detail", "figures"}
 
 
 def _is_part(part: str) -> bool:

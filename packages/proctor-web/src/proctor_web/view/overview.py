@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from proctor.core import count_of, dollars, seconds, thousands, value
-from proctor.results import AnswerState, Options, reading_once
+from proctor.results import AnswerExcerpt, AnswerState, Options, load_excerpts, reading_once
 from proctor.runs import BASELINES
+from proctor_web.view.answers import Row, excerpt_data, row_lines
 from proctor_web.view.query import path_of
 from proctor_web.view.site import Asked, Page, View
 from proctor_web.view.watch import BenchmarkState, RunState
@@ -59,7 +61,9 @@ def overview(asked: Asked) -> Page:
     positions = {name: position for position, name in enumerate(state.index.conditions)}
     ordered = sorted(state.runs, key=lambda one: (one.progress.run.system, positions[one.progress.run.condition]))
     rows = [run_row(asked, one) for one in ordered]
+    newest = newest_rows(asked)
     context = {
+        "newest": newest,
         "runs": rows,
         "spent": spent(state),
         "needs": needs(asked),
@@ -72,8 +76,29 @@ def overview(asked: Asked) -> Page:
         "headline": board.value.story.headline if board and board.value else None,
         "as_of": board.as_of.isoformat(timespec="seconds") if board else None,
         "runs": [run_data(one) for one in state.runs],
+        "newest": [excerpt_data(one.found) | {"seen": one.seen.isoformat(timespec="seconds")} for one in newest],
     }
     return Page("overview", context, data, data["runs"], "overview")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class NewRow:
+    """An answer that came in: when it was seen, its line as in a list, and what is known of it."""
+
+    seen: datetime
+    line: Row
+    found: AnswerExcerpt
+
+
+def newest_rows(asked: Asked) -> list[NewRow]:
+    """The answers that came in last, the newest first."""
+    index = asked.state.index
+    numbers = {(column.run.id, column.repetition): number for number, column in enumerate(index.columns)}
+    newest = asked.state.newest
+    rows = [index.row(one.position, numbers[one.run, one.repetition]) for one in newest]
+    excerpts = load_excerpts(asked.view.store, index, rows)
+    lines = row_lines(asked, excerpts)
+    return [NewRow(one.seen, line, found) for one, line, found in zip(newest, lines, excerpts, strict=True)]
 
 
 def board_of(view: View, state: BenchmarkState, patience_s: float = 0.0) -> Any:

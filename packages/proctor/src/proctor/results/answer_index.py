@@ -54,7 +54,8 @@ class RunColumn:
 
     @cached_property
     def _counts(self) -> list[int]:
-        return np.bincount(self.state, minlength=len(STATES)).tolist()
+        counts: list[int] = np.bincount(self.state, minlength=len(STATES)).tolist()
+        return counts
 
 
 def _among(states: Iterable[AnswerState]) -> Mask:
