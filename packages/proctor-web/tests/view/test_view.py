@@ -11,10 +11,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from pydantic import JsonValue
 from starlette.testclient import TestClient
 
 from proctor.core import Answer, Score
-from proctor_web.view.compare import compute_pair
+from proctor_web.view.compare import Names, compute_pair
 from proctor_web.view.judges import compute_judges
 from proctor_web.view.overview import compute_board
 from proctor_web.view.server import OpenView
@@ -70,13 +71,14 @@ def test_what_needs_somebody_says_why_and_leads_to_the_answers(client: TestClien
 def test_answers_that_were_cut_off_are_told_apart(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     run = store.start_run("toy", "endless", "video", {})
-    cut = {"finish_reason": "length", "cut_off": True}
+    cut: dict[str, JsonValue] = {"finish_reason": "length", "cut_off": True}
     problem = "expected one of the letters, found 'First, I'"
-    for number, extra in ((0, cut), (1, cut), (2, {"finish_reason": "stop", "cut_off": False})):
+    whole: dict[str, JsonValue] = {"finish_reason": "stop", "cut_off": False}
+    for number, extra in ((0, cut), (1, cut), (2, whole)):
         answer = Answer(item_id=f"q{number:03d}", text="First, I", problem=problem, extra=extra)
         store.write(run, [(answer, [Score(item_id=answer.item_id, metric="accuracy", value=0.0)])])
-    whole = Answer(item_id="q003", text="Answer: D, since", parsed="D", extra=cut)
-    store.write(run, [(whole, [Score(item_id="q003", metric="accuracy", value=1.0)])])
+    read = Answer(item_id="q003", text="Answer: D, since", parsed="D", extra=cut)
+    store.write(run, [(read, [Score(item_id="q003", metric="accuracy", value=1.0)])])
     with opened(tmp_path / "toy.db") as (_, client):
         page = client.get("/b/toy").text
         said = texts(page)
@@ -192,7 +194,21 @@ def test_two_runs_are_compared_with_interval_and_cells(client: TestClient) -> No
     assert comparison["ci_low"] < comparison["difference"] < comparison["ci_high"]
     assert sum(found["cells"].values()) == 48
     page = client.get(address).text
-    assert re.search(r"Accuracy: A minus B is \+\S+ pts \(95 % CI \S+ to \S+; p [<\d. ]+, adjusted", texts(page))
+    assert re.search(
+        r"Accuracy: guesser minus random is \+\S+ pts \(95 % CI \S+ to \S+; p [<\d. ]+, adjusted", texts(page)
+    )
+    said = texts(page)
+    assert "guesser and random under video" in said
+    assert "above 0, guesser is better." in said
+    only, other = found["cells"]["only-a"], found["cells"]["only-b"]
+    assert f"{only} only guesser right {other} only random right" in said
+    assert f"{only} items, only guesser right ." in said
+    assert said.count("guesser ✓ right :") == said.count("random ✗ wrong :") == only, (
+        "each side says whose it is, and what"
+    )
+    conditions = texts(client.get("/b/toy/compare?a=guesser%2Fvideo&b=guesser%2Fblack").text)
+    assert "guesser under video and under black" in conditions
+    assert "only video right" in conditions
     for cell, count in found["cells"].items():
         assert len(data(client, f"{address}&cell={cell}")["rows"]) == min(50, count)
     swap = [link for link in links(page, "cell=only-b") if dict(parse_qsl(urlsplit(link).query))["a"] == "random/video"]
@@ -209,7 +225,7 @@ def test_a_run_that_lacks_answers_has_both_readings(seen: tuple[OpenView, TestCl
     assert wrong is not None
     assert excluded is not None
     said = f"+{100 * wrong:.1f} pts with missing answers as wrong and +{100 * excluded:.1f} pts without them"
-    assert said in pair.sentence
+    assert said in pair.sentence(Names("looker", "guesser", ""))
 
 
 def test_items_that_few_have_right_come_first(client: TestClient) -> None:

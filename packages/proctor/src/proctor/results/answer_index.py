@@ -108,18 +108,12 @@ class Cells:
     def named(self, name: str) -> Mask:
         """A cell by its name (`CELLS`). Raises `InputError` for another one."""
         if name not in CELLS:
-            raise InputError("cell", found=repr(name), expected=one_of(list(CELLS), name))
+            raise InputError("cell", found=repr(name), expected=one_of(CELLS, name))
         mask: Mask = getattr(self, name.replace("-", "_"))
         return mask
 
 
-CELLS = {
-    "only-a": "only A right",
-    "only-b": "only B right",
-    "both": "both right",
-    "neither": "neither right",
-    "lacking": "missing in A or B",
-}
+CELLS = ("only-a", "only-b", "both", "neither", "lacking")
 """The cells of two systems crossed, those that tell them apart first."""
 
 
