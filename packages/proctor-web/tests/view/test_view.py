@@ -19,6 +19,7 @@ from proctor_web.view.compare import Names, compute_pair
 from proctor_web.view.judges import compute_judges
 from proctor_web.view.overview import compute_board
 from proctor_web.view.server import OpenView
+from tests.support.repeated_store import repeated_store
 from tests.support.report_store import a_store
 from tests.support.view_site import opened
 
@@ -311,6 +312,32 @@ def test_scorers_are_counted_and_compared(tmp_path: Path) -> None:
     assert helpful.pairs == (("another", "the-judge", len(given), equal),)
     assert "Krippendorff's alpha" in helpful.sentence
     assert {one.metric.name for each in found for one in each.scorers} == {"accuracy", "helpful"}
+
+
+def test_repetitions_that_differ_are_counted_and_found(tmp_path: Path) -> None:
+    said = {"steady": "AAA", "flips": "ABA", "other": "BCB", "unread": "-B-", "waits": "A!."}
+    repeated_store(tmp_path, said).close()
+    with opened(tmp_path / "again.db") as (view, client):
+        board = compute_board(view.view, "again")
+        view.view.desk.get(("board", "again"), view.view.state("again").settled_stamp, lambda: board, 60)
+        (one,) = data(client, "/b/again")["repetitions"]
+        assert (one["system"], one["repetitions"]) == ("m", 3)
+        assert (one["answers"][0], one["answers"][2:]) == ("75.0 %", [4, 3]), "of items with two answers"
+        assert (one["results"][0], one["results"][2:]) == ("25.0 %", [4, 3])
+        page = client.get("/b/again").text
+        assert "Answers differ 95 % CI Of items Results differ" in texts(page)
+        answers, results = (unescape(link) for link in links(page, "differ="))
+        assert {row["item"] for row in data(client, answers)["rows"]} == {"flips", "other", "unread"}
+        assert {row["item"] for row in data(client, results)["rows"]} == {"flips"}
+        assert [row["state"] for row in data(client, results)["rows"]] == ["right", "wrong", "right"]
+        chosen = re.search(r'<select name="differ".*?</select>', client.get(results).text, re.DOTALL)
+        assert chosen is not None
+        assert '<option value="result" selected>results differ</option>' in chosen[0]
+        assert [row["item"] for row in data(client, "/b/again/items?differ=result")["rows"]] == ["flips"]
+        assert client.get("/b/again/answers?differ=reply").status_code == 404
+        assert "repetition 1 and repetition 2 of m under video" in texts(
+            client.get("/b/again/compare?a=m%2Fvideo&b=m%2Fvideo%2F1").text
+        )
 
 
 def test_judges_have_a_page(client: TestClient) -> None:

@@ -55,13 +55,10 @@ class Names:
         """The names of two runs, each by system, condition and repetition (from 0)."""
         (system, condition, repetition), (other, under, again) = first, second
         if repetition != again:
-            names = [f"repetition {repetition + 1}", f"repetition {again + 1}"]
+            one, two = f"repetition {repetition + 1}", f"repetition {again + 1}"
             if (system, condition) == (other, under):
-                return cls(*names, f"{' and '.join(names)} of {system} under {condition}")
-            a, b = (
-                f"{name} under {how}, {k}"
-                for name, how, k in zip((system, other), (condition, under), names, strict=True)
-            )
+                return cls(one, two, f"{one} and {two} of {system} under {condition}")
+            a, b = f"{system} under {condition}, {one}", f"{other} under {under}, {two}"
             return cls(a, b, f"{a}, and {b}")
         if system != other and condition == under:
             return cls(system, other, f"{system} and {other} under {condition}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import count_of, dollars, seconds, thousands, value
-from proctor.results import AnswerExcerpt, AnswerState, Options, load_excerpts, reading_once
+from proctor.core import ACCURACY, count_of, dollars, interval, seconds, thousands, value
+from proctor.results import AnswerExcerpt, AnswerState, Flips, Options, load_excerpts, reading_once, repetition_flips
 from proctor.runs import BASELINES
 from proctor_web.view.answers import Row, excerpt_data, row_lines
 from proctor_web.view.query import path_of
@@ -19,6 +19,7 @@ from proctor_web.view.words import duration, kind_of, seconds_or_dash
 
 if TYPE_CHECKING:
     from proctor.reports import Section, Story
+    from proctor.stats import Estimate
 
 _PATIENCE_S = 0.25
 _FEWEST, _MOST_LOSSES = 5, 6
@@ -36,15 +37,28 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class FlipRow:
+    """How often the repetitions of a run differ, as text: the share of items whose answers, and whose results, differ, each
+    with its interval, and of how many items and groups."""
+
+    system: str
+    condition: str
+    repetitions: int
+    answers: tuple[str, str, int, int]
+    results: tuple[str, str, int, int]
+
+
+@dataclass(frozen=True)
 class Board:
-    """What is computed of a benchmark: the story, the leaderboard, and where the leader loses most. `leader` is its system
-    and condition."""
+    """What is computed of a benchmark: the story, the leaderboard, where the leader loses most, and how often repetitions
+    differ. `leader` is its system and condition."""
 
     story: Story
     section: Section
     leader: tuple[str, str]
     losses: tuple[Loss, ...]
     marks: tuple[tuple[str, int], ...]
+    flips: tuple[FlipRow, ...] = ()
 
     @property
     def html(self) -> str:
@@ -74,6 +88,7 @@ def overview(asked: Asked) -> Page:
     data = {
         "benchmark": state.name,
         "headline": board.value.story.headline if board and board.value else None,
+        "repetitions": [asdict(one) for one in board.value.flips] if board and board.value else [],
         "as_of": board.as_of.isoformat(timespec="seconds") if board else None,
         "runs": [run_data(one) for one in state.runs],
         "newest": [excerpt_data(one.found) | {"seen": one.seen.isoformat(timespec="seconds")} for one in newest],
@@ -139,7 +154,15 @@ def compute_board(view: View, benchmark: str) -> Board:
                 losses += sorted(found, key=lambda one: sign * one.drawn)[:1] if len(found) > 1 else []
             losses.sort(key=lambda one: one.drawn, reverse=not metric.higher_is_better)
     marks = tuple(source.numbers.items())
-    return Board(story, section, leader, tuple(losses[:_MOST_LOSSES]), marks)
+    flips = tuple(_flip_row(one) for one in repetition_flips(view.store, view.state(benchmark).index))
+    return Board(story, section, leader, tuple(losses[:_MOST_LOSSES]), marks, flips)
+
+
+def _flip_row(one: Flips) -> FlipRow:
+    def shown(found: Estimate) -> tuple[str, str, int, int]:
+        return value(ACCURACY, found.value), interval(ACCURACY, found.ci_low, found.ci_high), found.n, found.groups
+
+    return FlipRow(one.run.system, one.run.condition, one.repetitions, shown(one.answers), shown(one.results))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,18 @@ from sqlalchemy import func, select
 
 from proctor.core import InputError, Metric, Status, one_of
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED
-from proctor.results.answer_states import CODE_OF, MISSING, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
+from proctor.results.answer_cells import Cells
+from proctor.results.answer_repetitions import answers_differ, results_differ
+from proctor.results.answer_states import (
+    CODE_OF,
+    DIFFERENCES,
+    MISSING,
+    RESULTS,
+    SORTS,
+    STATES,
+    AnswerFilter,
+    AnswerState,
+)
 from proctor.results.arrays import ItemTable, Outcomes, Series, StoredRepetition, load_items, load_repetitions
 from proctor.runs import CODE, BenchmarkCard, Run, Store, driver_rows, schema, whole_numbers
 
@@ -95,29 +106,6 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Two columns crossed, as masks of items: both right, only the first, only the second, neither; and the items that
-    one of them lacks."""
-
-    both: Mask
-    only_a: Mask
-    only_b: Mask
-    neither: Mask
-    lacking: Mask
-
-    def named(self, name: str) -> Mask:
-        """A cell by its name (`CELLS`). Raises `InputError` for another one."""
-        if name not in CELLS:
-            raise InputError("cell", found=repr(name), expected=one_of(CELLS, name))
-        mask: Mask = getattr(self, name.replace("-", "_"))
-        return mask
-
-
-CELLS = ("only-a", "only-b", "both", "neither", "lacking")
-"""The cells of two systems crossed, those that tell them apart first."""
-
-
-@dataclass(frozen=True)
 class AnswerIndex:
     """The answers of one benchmark. `columns` are runs and repetitions, by system, condition and repetition; `metrics` are
     those that decide states, with their scorers."""
@@ -130,6 +118,7 @@ class AnswerIndex:
     stamps: Mapping[int, RunStamp]
     _texts: list[str] = field(default_factory=list, repr=False)
     _words: dict[tuple[int, int, RunStamp, str], Mask] = field(default_factory=dict, repr=False, compare=False)
+    _flipped: dict[tuple[int, RunStamp], Mask] = field(default_factory=dict, repr=False, compare=False)
     _chosen: dict[tuple[AnswerFilter, str], Selected] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -191,7 +180,7 @@ class AnswerIndex:
 
     def mask(self, store: Store, wanted: AnswerFilter) -> Mask:
         """The answers that a filter keeps: a row for each item, a column for each of `columns`. Raises `InputError` for an
-        unknown facet, result or item."""
+        unknown facet, result, item or difference."""
         kept = np.ones((len(self.items), len(self.columns)), dtype=np.bool_)
         for number, column in enumerate(self.columns):
             fits = not wanted.systems or column.run.system in wanted.systems
@@ -204,9 +193,36 @@ class AnswerIndex:
             one = np.zeros(len(self.items), dtype=np.bool_)
             one[self.item_position(wanted.item)] = True
             kept &= one[:, None]
+        if wanted.differ:
+            kept &= self._differing(store, wanted.differ)
         for word in wanted.words:
             kept &= self._with_word(store, word, np.flatnonzero(kept.any(axis=0)).tolist())
         return kept
+
+    @property
+    def repeated(self) -> list[tuple[Run, Ints]]:
+        """The runs that were asked several times, each with the codes of its states (items × repetitions)."""
+        of_run: dict[int, list[RunColumn]] = {}
+        for column in self.columns:
+            of_run.setdefault(column.run.id, []).append(column)
+        several = [own for own in of_run.values() if len(own) > 1]
+        return [(own[0].run, np.stack([one.state for one in own], axis=1)) for own in several]
+
+    def _differing(self, store: Store, how: str) -> Mask:
+        """The answers to items whose repetitions differ; none of a run that was asked once."""
+        if how not in DIFFERENCES:
+            raise InputError("differ", found=repr(how), expected=one_of(list(DIFFERENCES), how))
+        found = np.zeros((len(self.items), len(self.columns)), dtype=np.bool_)
+        for run, states in self.repeated:
+            if how == "result":
+                differ = results_differ(states)
+            else:
+                key = run.id, self.stamps[run.id]
+                if key not in self._flipped:
+                    self._flipped[key] = answers_differ(store, run, self.items, states)
+                differ = self._flipped[key]
+            found[:, [column.run.id == run.id for column in self.columns]] = differ[:, None]
+        return found
 
     @staticmethod
     def _states(wanted: AnswerFilter) -> set[AnswerState]:
@@ -360,6 +376,7 @@ def load_index(
     index = AnswerIndex(card, before.items, fingerprint, *read, stamps)
     index._texts[:] = before._texts  # noqa: SLF001 - the same items
     index._words.update(before._words)  # noqa: SLF001 - by the stamps of runs
+    index._flipped.update((key, one) for key, one in before._flipped.items() if stamps.get(key[0]) == key[1])  # noqa: SLF001
     return index
 
 
