@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from starlette.testclient import TestClient
 
 from proctor.core import Answer, Score
+from proctor.judges import UNRESOLVED
 from proctor_web.view.compare import Names, compute_pair
 from proctor_web.view.judges import compute_judges
 from proctor_web.view.overview import compute_board
@@ -309,7 +310,12 @@ def test_scorers_are_counted_and_compared(tmp_path: Path) -> None:
     helpful = next(each for each in found if each.metric.startswith("Helpful"))
     assert [(one.scorer, one.n) for one in helpful.scorers] == [("another", len(given)), ("the-judge", 12 * 6)]
     equal = sum(value == score.value for value, score in zip(given.values(), second, strict=True)) / len(given)
-    assert helpful.pairs == (("another", "the-judge", len(given), equal),)
+    (pair,) = helpful.pairs
+    assert (pair.first, pair.second, pair.n, pair.share) == ("another", "the-judge", len(given), equal)
+    assert pair.ci_low is not None
+    assert pair.ci_high is not None
+    assert pair.ci_low < equal < pair.ci_high
+    assert helpful.matrix == [("another", [None, pair]), ("the-judge", [pair, None])]
     assert "Krippendorff's alpha" in helpful.sentence
     assert {one.metric.name for each in found for one in each.scorers} == {"accuracy", "helpful"}
 
@@ -338,6 +344,48 @@ def test_repetitions_that_differ_are_counted_and_found(tmp_path: Path) -> None:
         assert "repetition 1 and repetition 2 of m under video" in texts(
             client.get("/b/again/compare?a=m%2Fvideo&b=m%2Fvideo%2F1").text
         )
+
+
+def test_a_matrix_says_who_scored_which_run_and_what_has_no_verdict(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    runs = {(run.system, run.condition): run for run in store.runs("toy")}
+    first = [row.item_id for row in store.score_rows(runs["looker", "video"], metric="helpful")]
+    store.declare_metrics("toy", [UNRESOLVED])
+    given = {name: Score(item_id=name, metric="helpful", scorer="second", value=2.0) for name in first}
+    verdicts = ["no verdict", "no verdict", "tie", "resolved"]
+    scores = [given[name] for name in first[3:4]]
+    scores += [
+        Score(item_id=name, metric="unresolved", scorer="second", value=float(label != "resolved"), label=label)
+        for name, label in zip(first, verdicts, strict=False)
+    ]
+    store.add_scores(runs["looker", "video"], scores)
+    store.add_scores(runs["guesser", "black"], list(given.values()))
+    with opened(tmp_path / "toy.db") as (view, client):
+        found = compute_judges(view.view, "toy")
+        helpful = next(each for each in found if each.metric.startswith("Helpful"))
+        rows = {
+            (run.system, run.condition): [one and (one.scored, one.answers, one.waiting) for one in cells]
+            for run, cells in helpful.runs
+        }
+        assert helpful.names == ["second", "the-judge"]
+        assert rows["looker", "video"] == [(1, 6, 2), (6, 6, 0)], "three have no verdict, two were not judged"
+        assert rows["guesser", "black"] == [(6, 6, 0), (6, 6, 0)]
+        assert rows["random", "video"] == [(0, 6, 6), (6, 6, 0)]
+        causes = {(scorer, cause): (count, systems) for scorer, cause, count, systems, _ in helpful.causes}
+        assert causes == {
+            ("second", "no judgement"): (62, "guesser, looker, random"),
+            ("second", "no verdict"): (2, "looker"),
+            ("second", "tie"): (1, "looker"),
+        }
+        accuracy = next(each for each in found if each.metric == "Accuracy")
+        assert (accuracy.runs, accuracy.causes) == ([], []), "code alone scores it"
+        view.view.desk.get(("judges", "toy"), view.view.state("toy").settled_stamp, lambda: found, 60)
+        said = texts(client.get("/b/toy/judges").text)
+        assert "Which runs they have scored System Condition second the-judge" in said
+        assert "○ 1 of 6 6 of 6" in said
+        assert "second no verdict 2 looker the judge declined, or its reply had another form" in said
+        coverage = data(client, "/b/toy/judges")["coverage"]
+        assert sum(one["scored"] for one in coverage if one["scorer"] == "second") == 7
 
 
 def test_judges_have_a_page(client: TestClient) -> None:

@@ -50,10 +50,12 @@ if TYPE_CHECKING:
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judge_consistency import JudgeConsistency
+    from proctor.results.judge_coverage import ScorerCoverage, scorer_coverage
     from proctor.results.judgements import (
         GivenAnswer,
         ItemHistory,
         JudgeAgreement,
+        JudgePair,
         ScorerSummary,
         flagged_judgements,
         given_answer,
@@ -137,11 +139,11 @@ __all__ = [
     "Comparisons", "ConfidenceResult", "ConfidenceResults", "Consistency", "Consumption", "Contest",
     "CorrectedResults", "CorrectedScore", "CriticalErrors", "ExplainedItems", "ExplainedRun", "ExplainedScore",
     "Explanation", "ExportFormat", "FacetInteraction", "FigureProgram", "Flips", "GapGame", "GapPart", "GivenAnswer",
-    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeConsistency", "LabelSample", "Lacking", "Leaderboard",
+    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeConsistency", "JudgePair", "LabelSample", "Lacking", "Leaderboard",
     "LeaderboardRow", "MarginRecord", "ModelChoice", "NothingScoredError", "OfficialProgram", "Options",
     "OrderedRun", "Pilot", "PooledMetric", "RankedRun", "RankedScores", "Reliance", "RepetitionNoise", "Result",
     "Results", "RunBetween", "RunColumn", "RunCost", "RunDifference", "RunProgress", "SampledStratum",
-    "ScoreWriter", "ScoredAnswer", "ScorerSummary", "Selected", "StoredItemAnalysis", "SumsFile", "SwapPlan",
+    "ScoreWriter", "ScoredAnswer", "ScorerCoverage", "ScorerSummary", "Selected", "StoredItemAnalysis", "SumsFile", "SwapPlan",
     "analyse", "analyse_items", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean",
     "cannot_say", "choose_run", "chosen_baselines", "compare", "compare_runs", "compared", "composition",
     "confidence_results", "corrected_results", "critical_errors", "derive_guessable", "differences_of",
@@ -153,6 +155,6 @@ __all__ = [
     "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases",
     "rating_summary", "read_gate", "read_pilot", "read_sample", "reading_once", "reliances", "repetition_flips", "repetition_noise",
     "results", "rule_rows", "run_costs", "run_progress", "run_to_explain", "sampled_runs", "scored_answers",
-    "scored_cases", "scorer_summaries", "similarity_scores", "status_counts", "summary_title", "swap_plan",
+    "scored_cases", "scorer_coverage", "scorer_summaries", "similarity_scores", "status_counts", "summary_title", "swap_plan",
     "wins_of", "with_reliance", "write_rows", "write_sample", "write_sums", "write_tables",
 ]  # fmt: skip
