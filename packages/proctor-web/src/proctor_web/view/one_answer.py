@@ -17,9 +17,9 @@ from proctor.results import (
     items_at,
     parsed_values,
 )
-from proctor.runs import MODEL, SHOWN, recorded
+from proctor.runs import MODEL, SHOWN
 from proctor_web.view.query import answer_path, column_name, column_of, path_of
-from proctor_web.view.shown import ShownPicture, shown_pictures
+from proctor_web.view.shown import ShownPicture, shown_pictures, shown_records
 from proctor_web.view.site import Asked
 from proctor_web.view.words import (
     column_words,
@@ -165,7 +165,7 @@ def shown_words(one: Given) -> str:
         extra = {} if one.answer is None else one.answer.extra
         nothing = one.answer is not None and (one.column.run.settings.get("media") == {} or extra.get(SHOWN) == [])
         return "Nothing was shown: the question alone." if nothing else "The store has no record of what was shown."
-    records = recorded(one.answer) if one.answer is not None else ()
+    records = shown_records(one.answer) if one.answer is not None else ()
     kinds = {"sounds": "sound", "files": "video file"}
     counts: dict[str, int] = {}
     for picture in one.pictures:
@@ -267,7 +267,7 @@ def _prompt(index: AnswerIndex, item: Item, column: RunColumn, answer: Answer | 
     settings = column.run.settings.get("system")
     if answer is None or not isinstance(settings, dict):
         return ()
-    shown = recorded(answer)
+    shown = shown_records(answer)
     try:
         found = prompt_as_sent(index.card.read_by, item, answer, settings, shown, column.run.condition)
     except InputError:

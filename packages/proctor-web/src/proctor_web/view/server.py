@@ -94,7 +94,12 @@ def _warm(view: View) -> None:
     """Reads what the first search and the first opened answer need, once the first page is sent: it has the processor to
     itself."""
     view.first_sent.wait()
-    for module in ("proctor.systems", "proctor.reports.headline", "proctor.reports.summary"):
+    for module in (
+        "proctor.systems",
+        "proctor.runs.reproduction",
+        "proctor.reports.headline",
+        "proctor.reports.summary",
+    ):
         import_module(module)
     for name, state in view.watch.states.items():
         view.store.item_numbers(name)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import InputError, one_of
-from proctor.media import cache_folder, media_folder
 from proctor.runs import Store
 from proctor_web.view.figures import FigureDesk
 from proctor_web.view.query import Query, read_query
@@ -58,6 +57,8 @@ class View:
 
     def shown(self, benchmark: str) -> ShownAgain:
         """What makes pictures of this benchmark again."""
+        from proctor.media import cache_folder, media_folder
+
         if benchmark not in self._shown:
             location = self.media or self.state(benchmark).index.card.folders.get("media")
             root = None if location is None else media_folder(location, cache_folder(None))
