@@ -10,13 +10,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from pydantic import JsonValue
 
-from proctor.core import Answer, Metric, Score
+from proctor.core import ACCURACY, Answer, Benchmark, Frame, Item, Metric, Reference, Score, VideoClip
+from proctor.core.formats import BinaryFormat
 from proctor.judges import UNRESOLVED
-from proctor.runs import Store
+from proctor.media import ShownRecord
+from proctor.runs import SHOWN, Store
 from tests.support.chromium import Page, find_chromium, open_page
+from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.hostile_store import TEXTS, hostile_store, named
 from tests.support.means import missing
+from tests.support.player_check import READ_CLOCK, truth_of
 from tests.support.repeated_store import repeated_store
 from tests.support.report_store import a_store
 from tests.support.view_site import served
@@ -215,6 +220,61 @@ def test_new_answers_never_move_what_is_read(tmp_path: Path) -> None:
         assert "aaa" in await page.text()
 
     browse(tmp_path / "toy.db", work)
+
+
+def test_a_clip_is_played_by_the_keys_of_the_player(tmp_path: Path) -> None:
+    """The picture is the one whose time is in its pixels; `e` goes to the frames that the model got; `g` leaves."""
+    video = ClockVideo(times_ms=range(0, 5000, 100), rate=10, keyint=10)
+    truth = truth_of(write_clock_video(tmp_path / "a.mp4", video), range(50))
+    item = Item(
+        id="clip/<b>",
+        group="g",
+        question="Is it so?",
+        answer=BinaryFormat(),
+        media=(VideoClip(source="a.mp4", start=1.0, end=4.0),),
+        reference=Reference(answer=True),
+    )
+    store = Store(tmp_path / "clips.db")
+    store.add_benchmark(Benchmark("clips", "Clips", (item,), (ACCURACY,), "accuracy"))
+    shown: list[JsonValue] = [ShownRecord.of([Frame(b"1", 1.5, "A"), Frame(b"2", 2.7, "B")]).model_dump(mode="json")]
+    answer = Answer(item_id=item.id, text="yes", parsed=True, extra={SHOWN: shown})
+    run = store.start_run("clips", "m", "video", {})
+    store.write(run, [(answer, [Score(item_id=item.id, metric="accuracy", value=1.0)])])
+
+    async def work(page: Page, address: str) -> None:
+        clock = "document.querySelector('[data-part=clock]').textContent"
+        await page.open(address + "/b/clips/answers")
+        before = page.loads
+        await page.evaluate(
+            "[...document.querySelectorAll('a')].find((one) => one.textContent === 'Play the clip').click()"
+        )
+        await page.loaded(before)
+        assert await at(page) == "/b/clips/clip/clip%2F%3Cb%3E/m/video/0"
+        await until(page, f"{clock} === '00:00:01.000' && document.querySelector('[data-player]').ariaBusy === 'false'")
+        assert await faults(page) == {}
+        for key, moment in ((".", "01.100"), ("e", "01.500"), ("e", "02.700"), ("e", "01.500"), (",", "01.400")):
+            await press(page, key)
+            await until(page, f"{clock} === '00:00:{moment}'")
+        await until(page, "document.querySelector('[data-player]').dataset.exact === 'true'")
+        await page.evaluate(READ_CLOCK)
+        image = "document.querySelector('[data-part=stage] img')"
+        seen = await page.evaluate(f"readClock({image}, {image}.naturalWidth, {image}.naturalHeight, 0)")
+        assert seen == truth.numbers[14], "the picture at 1.4 s"
+        await press(page, "m", "w", "r")
+        assert await page.evaluate("document.querySelector('[data-as-shown]')") is None
+        assert (await at(page)).startswith("/b/clips/clip/")
+        await until(page, "document.querySelector('[data-player]').dataset.video === 'ready'")
+        await press(page, " ")
+        await until(page, f"{clock} > '00:00:02.000'")
+        await press(page, " ")
+        before = page.loads
+        await press(page, "g", "a")
+        await page.loaded(before)
+        assert (await at(page)).startswith("/b/clips/answers")
+        assert [one for one in page.complaints if "404" not in one] == []
+        assert {request.split("/")[2] for request in page.requests} == {address.split("/")[2]}
+
+    browse(tmp_path / "clips.db", work, media=tmp_path)
 
 
 @pytest.fixture(scope="module")

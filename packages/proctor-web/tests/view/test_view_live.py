@@ -284,6 +284,56 @@ def test_the_frames_are_the_ones_that_the_model_got(tmp_path: Path) -> None:
         assert client.get(page_of).status_code == 200, "the page needs no media"
 
 
+def test_a_clip_is_played_as_the_benchmark_has_it(tmp_path: Path) -> None:
+    media = tmp_path / "media"
+    media.mkdir()
+    write_clock_video(media / "a.mp4", ClockVideo(times_ms=range(0, 5000, 100), rate=10, keyint=10))
+    with FaultyServer("Answer: yes") as server:
+        how: dict[str, Any] = {"model": "m", "base_url": server.url, "conditions": ("video", "black")}
+        store = Store(tmp_path / "clips.db")
+        proctor.run(benchmark(media), store=store, cache=tmp_path / "cache", **how)
+    store.close()
+    with opened(tmp_path / "clips.db", media=media) as (_, client):
+        page = client.get("/b/clips/answers/clip%2Ftwo/m/video/0").text
+        (href,) = re.findall(r'<a href="([^"]+)">Play the clip</a>', page)
+        assert href == "/b/clips/clip/clip%2Ftwo/m/video/0"
+        player = client.get(href).text
+        (address,) = re.findall(r'data-media="([^"]+)"', player)
+        assert "no model was shown this" in player
+        assert 'data-do="shown"' not in player, "what the model got stands beside its answer"
+        given = client.get(f"{href}?format=json").json()["times"]
+        (events,) = re.findall(r'data-events="([^"]*)"', player)
+        assert [float(one) for one in events.split()] == given
+        table = client.get(f"{address}/timestamps").json()
+        assert (table["start"], table["end"], len(table["steps"])) == (1.0, 3.0, 49)
+        assert table["plays"]
+        assert all(table["start"] <= time < table["end"] for time in given), "both by the item's clock"
+        pts = int(table["first"]) + sum(table["steps"][:10])
+        picture = client.get(f"{address}/frame/{pts}")
+        assert (picture.status_code, picture.headers["content-type"]) == (200, "image/jpeg")
+        for _ in range(600):  # it is made playable in another thread
+            video = client.get(f"{address}/video", headers={"range": "bytes=0-99"})
+            if video.status_code != 202:
+                break
+        assert (video.status_code, len(video.content)) == (206, 100)
+        assert float(video.headers["playback-lead"]) >= 0
+        assert client.request("HEAD", f"{address}/video").status_code == 200
+        assert client.get(f"{address}/video", headers={"range": "bytes=5-1,9-"}).status_code == 416
+        wrong = ("/timestamps/x", "/video/..%2F..%2Fetc", "/frame/x", "/frame/-", "/frame/7", f"/frame/{10**30}", "/frame/²",
+                 f"/frame/{pts}?as_shown=true", "", "/nothing")  # fmt: skip
+        for rest in wrong:
+            assert client.get(address + rest).status_code == 404, rest
+        for other in ("clip%2Ftwo/1", "clip%2Ftwo/x", "clip%2Ftwo/²", "nobody/0", "clip%2Ftwo"):
+            assert client.get(f"/b/clips/media/{other}/timestamps").status_code == 404, other
+        assert client.get("/b/clips/clip/clip%2Ftwo/m/video/9").status_code == 404
+        blind = client.get("/b/clips/clip/clip%2Ftwo/m/black/0").text
+        assert "no model was shown this" in blind
+    (media / "a.mp4").unlink()
+    with opened(tmp_path / "clips.db", media=media) as (_, client):
+        assert client.get(href).status_code == 200
+        assert client.get(f"{address}/timestamps").status_code == 404
+
+
 def test_media_that_nobody_knows_are_named(tmp_path: Path) -> None:
     a_store(tmp_path).close()
     with pytest.raises(InputError, match="found no such folder, expected the folder of the benchmark's media"):

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,6 +29,7 @@ from proctor.core import InputError, ProctorError, clean, count_of, one_of, perc
 from proctor.reports import condition_mark, condition_numbers
 from proctor_web.protection import SecurityHeaders
 from proctor_web.view.answers import answers
+from proctor_web.view.clip import clip_media, clip_page
 from proctor_web.view.compare import compare
 from proctor_web.view.items import items
 from proctor_web.view.judges import judges
@@ -45,6 +46,7 @@ _KINDS = {b"\xff\xd8": "image/jpeg", b"\x89P": "image/png", b"RI": "audio/wav"}
 _PAGES: Mapping[str, Callable[[Asked], Page]] = {
     "": overview,
     "answers": answers,
+    "clip": clip_page,
     "compare": compare,
     "judges": judges,
     "items": lambda asked: one_item(asked) if asked.segments[3:] else items(asked),
@@ -56,6 +58,7 @@ def create_view(view: View, token: str, hosts: Sequence[str], *, tls: bool = Fal
     cookie that this leaves. `hosts` are the names that it answers to."""
     app = Starlette(
         routes=[
+            Mount("/static/web", StaticFiles(directory=FOLDER.parent / "static")),
             Mount("/static/shared", StaticFiles(packages=[("proctor.reports", "assets/shared")])),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             Route("/live", _live, methods=["GET"]),
@@ -126,6 +129,8 @@ async def _page(request: Request) -> Response:
     try:
         if segments[:1] == ["b"] and segments[2:3] in (["picture"], ["shown"]):
             return await _media(view, segments)
+        if segments[:1] == ["b"] and segments[2:3] == ["media"]:
+            return await clip_media(request, view, segments)
         return await run_in_threadpool(_answered, view, segments, pairs)
     except InputError as error:
         return _fault(request, view, str(error), 404)
@@ -271,7 +276,12 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
+        loader=ChoiceLoader(
+            [
+                FileSystemLoader(FOLDER / "templates"),
+                PrefixLoader({"web": FileSystemLoader(FOLDER.parent / "templates")}),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

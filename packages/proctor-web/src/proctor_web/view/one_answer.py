@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.core import Answer, InputError, Item, count_of, dollars, plain_name, seconds, thousands
+from proctor.core import Answer, InputError, Item, VideoClip, count_of, dollars, plain_name, seconds, thousands
 from proctor.results import (
     STATES,
     AnswerIndex,
@@ -101,6 +101,7 @@ class Opened:
     more_pictures: int
     shown_words: str
     shown_href: str
+    clip_href: str
     link: str
     item_href: str
 
@@ -144,6 +145,7 @@ def open_answer(asked: Asked, chosen: Selected, row: int) -> Opened:
         more_pictures=max(0, len(first.pictures) - _PICTURES),
         shown_words=shown_words(first),
         shown_href=path_of("b", asked.state.name, "shown", item.id, *_names(first.column)) if first.pictures else "",
+        clip_href="" if first.answer is None else clip_path(asked, item, first.column),
         link=answer_path(item.id, first.column) + query.text(),
         item_href=path_of("b", asked.state.name, "items", item.id),
     )
@@ -151,6 +153,14 @@ def open_answer(asked: Asked, chosen: Selected, row: int) -> Opened:
 
 def _names(column: RunColumn) -> tuple[str, str, int]:
     return column.run.system, column.run.condition, column.repetition
+
+
+def clip_path(asked: Asked, item: Item, column: RunColumn) -> str:
+    """The address at which an item's clip is played; empty where it has none, or no folder of media is known."""
+    has_clip = any(isinstance(medium, VideoClip) for medium in item.media)
+    if not has_clip or asked.view.media_of(asked.state.name) is None:
+        return ""
+    return path_of("b", asked.state.name, "clip", item.id, *_names(column))
 
 
 def picture_path(item: str, column: RunColumn, one: ShownPicture) -> str:

@@ -17,6 +17,7 @@ from proctor.runs import Run, Store
 if TYPE_CHECKING:
     from proctor.media import MediaLibrary, MediaSettings, ShownRecord
     from proctor.runs import Remake, Reproducer
+    from proctor_web.video import ItemMedia
 
 _KEPT_BYTES = 64 * 2**20
 _CACHE = 2 * 10**9
@@ -62,6 +63,7 @@ class ShownAgain:
         self._libraries: dict[MediaSettings, MediaLibrary] = {}
         self._reproducer: Reproducer | None = None
         self._lock = asyncio.Lock()
+        self._clips: ItemMedia | None = None
         self._kept: OrderedDict[tuple[int, str, int], list[Remake]] = OrderedDict()
 
     def _library(self, settings: MediaSettings) -> MediaLibrary:
@@ -73,6 +75,17 @@ class ShownAgain:
                 self._root, settings, Path(self._folder.name), cache_bytes=_CACHE, excerpts=excerpts
             )
         return self._libraries[settings]
+
+    def clips(self) -> ItemMedia:
+        """The media of items as they are, to be played. Raises `InputError` where no folder is known."""
+        from proctor.media import MediaSettings
+        from proctor_web.video import ItemMedia
+
+        if self._root is None:
+            raise InputError("media", found="no folder", expected="that of the benchmark's media: --media FOLDER")
+        if self._clips is None:
+            self._clips = ItemMedia(self._library(MediaSettings()))
+        return self._clips
 
     async def remade(self, run: Run, item: Item, answer: Answer) -> list[Remake]:
         """The requests of an answer, made again. Raises `InputError` where the media are not there or can't be read."""

@@ -55,12 +55,16 @@ class View:
             )
         return states[benchmark]
 
+    def media_of(self, benchmark: str) -> str | Path | None:
+        """Where this benchmark's media are; None where that is not known."""
+        return self.media or self.state(benchmark).index.card.folders.get("media")
+
     def shown(self, benchmark: str) -> ShownAgain:
         """What makes pictures of this benchmark again."""
         from proctor.media import cache_folder, media_folder
 
         if benchmark not in self._shown:
-            location = self.media or self.state(benchmark).index.card.folders.get("media")
+            location = self.media_of(benchmark)
             root = None if location is None else media_folder(location, cache_folder(None))
             self._shown[benchmark] = ShownAgain(self.store, benchmark, root)
         return self._shown[benchmark]

@@ -306,12 +306,14 @@
       if (event.key === "Escape") event.target.blur();
       return;
     }
+    const played = $("[data-player]");
     if (Date.now() - waits < 1500) {
       waits = 0;
       const page = $(`[data-go="${CSS.escape(event.key)}"]`);
       if (page) { event.preventDefault(); return page.click(); }
     }
     if (event.key === "g") { waits = Date.now(); return; }
+    if (played && !["?", "y"].includes(event.key)) return; // all other keys are the player's
     if (/^[1-9]$/.test(event.key)) return all("[data-condition]")[event.key - 1]?.click();
     if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
   });
