@@ -16,10 +16,10 @@ from proctor.runs import CODE, Run, Store, driver_rows, schema
 
 @dataclass(frozen=True)
 class ScorerCoverage:
-    """How far one scorer has come with one metric and run: of the run's first answers that the metric applies to and that
-    did not fail (`answers`), it `scored` so many. `unresolved` are those that a judge left without a verdict, by cause;
-    the rest (`waiting`) has no score and no cause: it was not asked yet, or the call failed, of which a store keeps no
-    reason."""
+    """How far one scorer has come with one metric and run. `answers` are the run's first answers that the metric applies to
+    and that did not fail; `scored` of them have a score. `unresolved` are those that a judge left without a verdict, by
+    cause; the rest (`waiting`) has no score and no cause: it was not asked yet, or the call failed, of which a store keeps
+    no reason."""
 
     metric: Metric
     scorer: str
