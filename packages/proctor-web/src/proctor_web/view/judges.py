@@ -157,8 +157,8 @@ def compute_judges(view: View, benchmark: str) -> tuple[Agreement, ...]:
     from proctor.results import judge_agreement, scorer_coverage, scorer_summaries
 
     order = view.store.card(benchmark).conditions
-    place = {name: number for number, name in enumerate(order)}
-    runs = sorted(view.store.runs(benchmark), key=lambda run: (run.system, place.get(run.condition, len(order))))
+    positions = {name: number for number, name in enumerate(order)}
+    runs = sorted(view.store.runs(benchmark), key=lambda run: (run.system, positions.get(run.condition, len(order))))
     summaries: dict[str, list[ScorerSummary]] = {}
     for one in scorer_summaries(view.store, benchmark, runs):
         summaries.setdefault(one.metric.name, []).append(one)
