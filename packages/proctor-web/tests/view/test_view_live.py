@@ -120,6 +120,23 @@ def test_figures_wait_until_a_run_ends(tmp_path: Path) -> None:
         assert "newcomer" in last.value.html
 
 
+def test_what_can_wait_begins_when_the_first_page_was_sent(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    with opened(tmp_path / "toy.db") as (view, client):
+        desk, began = view.view.desk, list[bool]()
+        assert desk.get("figures", 1, lambda: began.append(view.view.first_sent.is_set())) is None
+        assert client.get("/live?b=toy").status_code == client.get("/static/view.css").status_code == 200
+        assert not view.view.first_sent.is_set(), "neither of these is a page"
+        assert client.get("/b/toy").status_code == 200
+        assert view.view.first_sent.is_set()
+        assert desk.get("figures", 1, lambda: None, 60) is not None
+        assert began == [True]
+    with opened(tmp_path / "toy.db") as (view, _):
+        waited = view.view.desk.get("figures", 1, lambda: 7, 60)
+        assert waited is not None
+        assert waited.value == 7, "who waits is not kept waiting for a page"
+
+
 def test_a_store_that_is_away_leaves_the_last_state(tmp_path: Path) -> None:
     a_store(tmp_path).close()
     with opened(tmp_path / "toy.db") as (view, client):

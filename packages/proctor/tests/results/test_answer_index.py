@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, Status, generator
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Benchmark, InputError, Item, Reference, Score, Status, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.results import (
     CELLS,
@@ -169,6 +170,20 @@ def test_progress_counts_what_is_left_and_why(small: Store) -> None:
     assert one.states[AnswerState.CUT_OFF] == 1
     assert one.cost is None
     assert one.seconds is None
+
+
+def test_causes_are_the_same_however_they_are_looked_up(small: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small.runs("small")[0]
+    lacking = Answer(item_id="later", reason=NO_ANSWER, problem=NO_ANSWER)
+    small.write(run, [(lacking, [Score(item_id="later", metric="accuracy", value=0.0)])])
+    index = load_index(small, "small")
+    assert states_of(index, "model")["later"] == "not_submitted"
+    (few,) = run_progress(small, index, [run])
+    monkeypatch.setattr(sys.modules[run_progress.__module__], "_MOST_LOOKED_UP", 0)
+    (many,) = run_progress(small, index, [run])
+    assert sorted(many.causes, key=str) == sorted(few.causes, key=str)
+    counts = {cause.state.value: cause.count for cause in many.causes}
+    assert counts == {"unreadable": 1, "cut_off": 1, "refused": 1, "timed_out": 1, "error": 1, "failed": 1}
 
 
 def test_repetitions_are_rows_of_their_own(tmp_path: Path) -> None:
