@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import JsonValue
 
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Benchmark, InputError, Item, Reference, Score, Status, generator
 from proctor.core.formats import ChoiceFormat
@@ -67,7 +68,7 @@ def small(tmp_path: Path) -> Store:
     rows = []
     for name, (parsed, status) in CONTENT.items():
         reason = "" if status is Status.ANSWERED else f"HTTP 429: wait {len(name)} s"
-        ended = {"finish_reason": "length", "cut_off": True} if name in {"cut", "a"} else {"cut_off": False}
+        ended: dict[str, JsonValue] = {"cut_off": name in {"cut", "a"}}
         text = f"I say {parsed or '100 %_'}"
         answer = Answer(item_id=name, text=text, parsed=parsed, status=status, reason=reason, extra=ended)
         scored = [] if status is Status.FAILED else [Score(item_id=name, metric="accuracy", value=float(parsed == "A"))]

@@ -94,6 +94,8 @@ def _warm(view: View) -> None:
     """Reads what the first search and the first opened answer need, once the first page is sent: it has the processor to
     itself."""
     view.first_sent.wait()
+    if view.closed:
+        return
     for module in (
         "proctor.systems",
         "proctor.runs.reproduction",

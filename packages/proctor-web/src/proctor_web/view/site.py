@@ -38,6 +38,7 @@ class View:
         self.store, self.watch, self.desk = store, StoreWatch(store), FigureDesk()
         self.media = media
         self.first_sent = threading.Event()
+        self.closed = False
         self._shown: dict[str, ShownAgain] = {}
 
     @property
@@ -76,7 +77,9 @@ class View:
             self.desk.release()
 
     def close(self) -> None:
-        """Ends the thread that follows the store, and removes cached pictures."""
+        """Ends the threads that follow the store, and removes cached pictures."""
+        self.closed = True
+        self.first_sent.set()
         self.watch.stop()
         self.desk.close()
         for one in self._shown.values():
