@@ -4,6 +4,9 @@ A reading is wrong where it is another value than the label, or a value where th
 agree on none. It is missed where the label is a value and nothing is read: such a reply counts as wrong, too, but
 nothing is guessed. `--show` lists both.
 
+Below stand the abstentions of packages/proctor/tests/core/abstentions, in the declared form and in other words; the held-out
+ones were written before the reader, which was not changed for them.
+
 `--generated N` reads N replies of each format that are drawn at random instead (tests/support/generated_replies.py: ways
 of writing an answer, wrappers, languages, thoughts, corrections, refusals), with the seed `--seed`; and as many orders
 that were requested by a JSON schema (tests/support/schema_replies.py).
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,8 @@ from pydantic import TypeAdapter
 
 from proctor.core import ParseError
 from proctor.core.formats import AnswerFormat, Format, OrderingFormat, ShortTextFormat
+from tests.support.abstention_replies import reading
+from tests.support.abstention_replies import rows as abstention_rows
 from tests.support.generated_replies import KINDS, generate
 from tests.support.schema_replies import draw_schema_replies
 
@@ -49,6 +55,26 @@ def main() -> None:
         print(f"{name:20} {len(found):7} {none:10} {wrong:6} {len(differ) - wrong:6} {rate:>10}")
         for text, wanted, value in differ if asked.show else []:
             print(f"    {text!r}: read {value!r}, wanted {wanted!r}")
+    if not asked.generated and asked.format is None:
+        print_abstentions(show=asked.show)
+
+
+def print_abstentions(*, show: bool) -> None:
+    """What labelled replies say, and what is read."""
+    print(
+        f"\n{'abstentions':20} {'says':9} {'replies':>7} {'abstains':>9} {'declines':>9} {'answer':>7} {'error rate':>10}"
+    )
+    for file in ("replies.jsonl", "held_out.jsonl"):
+        given = [(row["says"], reading(row), row["text"]) for row in abstention_rows(file)]
+        for says in dict.fromkeys(says for says, _, _ in given):
+            found = [(value, text) for wanted, value, text in given if wanted == says]
+            count = Counter(value for value, _ in found)
+            columns = f"{count['abstains']:9} {count['declines']:9} {count['answer']:7}"
+            rate = f"{100 * (1 - count[says] / len(found)):.2f} %"
+            print(f"{file.removesuffix('.jsonl'):20} {says:9} {len(found):7} {columns} {rate:>10}")
+            for value, text in found if show else []:
+                if value != says:
+                    print(f"    {text!r}: read as {value}")
 
 
 Rows = Iterable[tuple[str, Any]]

@@ -553,6 +553,25 @@ def _rooms() -> str:
     return _table(("Room or package", "Holds", "Lines", "Open first"), rows)
 
 
+def _files() -> str:
+    """Every file of every package by its folder: what it is for, and the public names that it defines."""
+    parts = []
+    for package in (SOURCE, *(folder for name in OTHERS for folder in PACKAGES.glob(f"*/src/{name}"))):
+        for folder in sorted({file.parent for file in package.rglob("*.py")}):
+            rows = [_file(file) for file in sorted(folder.glob("*.py"))]
+            title = folder.relative_to(package.parent).as_posix()
+            parts.append(f"## `{title}`\n\n{_table(('File', 'For', 'Names'), rows)}")
+    return "\n\n".join(parts)
+
+
+def _file(file: Path) -> tuple[str, str, str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    said = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    names = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    return f"`{file.name}`", said, ", ".join(f"`{name}`" for name in names) or "–"
+
+
 def _size(folder: Path, holds: str, first: str, name: str) -> tuple[str, str, str]:
     return holds, _lines(folder), f"`{name}/{first}`"
 
@@ -571,6 +590,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "who": _who,
     "conditions": _conditions,
     "core": _core,
+    "files": _files,
     "formats": _formats,
     "media-settings": _settings,
     "metrics": _metrics,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.support.paths import CORE as CORE_ROOMS
 from tests.support.paths import ROOT, source_file
 from tools.docs import CORE, OTHERS, ROOMS
 
+_ROW = re.compile(r"^\| (.+?) \| `([\w/.]+)` \| `([\w.]+)` \|$", re.MULTILINE)
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_FILES, MOST_LINES = 30, 11_000
 MOST_OF_THE_PACKAGE = 85_000
@@ -26,20 +29,31 @@ def section(title: str) -> str:
 
 
 def names_of(file: Path) -> set[str]:
-    """The functions, classes, constants and fields that a file defines."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {one.id for one in targets if isinstance(one, ast.Name)}
-    return found
+    """The functions, classes, constants and fields that a file defines; those of a class as `Class.name`."""
+    return set(_defined(ast.parse(file.read_text(encoding="utf-8")), ""))
+
+
+def _defined(node: ast.AST, within: str) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield within + child.name
+        elif isinstance(child, ast.ClassDef):
+            yield within + child.name
+            yield from _defined(child, f"{within}{child.name}.")
+        elif isinstance(child, ast.Assign | ast.AnnAssign):
+            targets = child.targets if isinstance(child, ast.Assign) else [child.target]
+            yield from (within + one.id for one in targets if isinstance(one, ast.Name))
+
+
+def parts() -> dict[str, list[tuple[str, str, str]]]:
+    """The rows (question, file, name) of the table of rules, by the heading above them. A row that is written otherwise is
+    in none, which `test_the_table_of_rules_is_whole` finds."""
+    titled = [part.partition("\n") for part in section("Where is what decided").split("\n### ")[1:]]
+    return {title: _ROW.findall(rows) for title, _, rows in titled}
 
 
 def decided() -> list[tuple[str, str]]:
-    rows = re.findall(r"^\| .+? \| `([\w/.]+)` \| `(\w+)` \|$", section("Where is what decided"), re.MULTILINE)
-    return [(file, name) for file, name in rows]
+    return [(file, name) for rows in parts().values() for _, file, name in rows]
 
 
 def test_the_core_is_read_in_an_hour() -> None:
@@ -59,8 +73,17 @@ def test_every_file_of_a_walk_is_there() -> None:
 
 
 def test_the_table_of_rules_is_whole() -> None:
+    """Every line of a table is a row but its head and its rule, every part has some, and no question is there twice."""
     lines = [line for line in section("Where is what decided").splitlines() if line.startswith("| ")]
-    assert len(decided()) == len(lines) - 2 >= 25
+    assert len(decided()) == len(lines) - 2 * len(parts()) >= 25
+    assert [title for title, rows in parts().items() if not rows] == []
+    asked = Counter(question for rows in parts().values() for question, _, _ in rows)
+    assert [question for question, count in asked.items() if count > 1] == []
+
+
+def test_every_part_of_the_table_is_linked_above_it() -> None:
+    linked = re.findall(r"\[([^]]+)\]\(#", section("Where is what decided").split("\n### ")[0])
+    assert linked == list(parts())
 
 
 @pytest.mark.parametrize(("file", "name"), decided())

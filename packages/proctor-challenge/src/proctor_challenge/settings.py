@@ -1,4 +1,5 @@
-"""The settings of a challenge, `challenge.yaml`. All problems are reported at once, each with its place."""
+"""The settings of a challenge, `challenge.yaml`, with defaults: quotas, time budgets, resources, results, prizes. All
+problems are reported at once, each with its place."""
 
 from __future__ import annotations
 

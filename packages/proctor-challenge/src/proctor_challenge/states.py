@@ -1,4 +1,4 @@
-"""The states of submissions and of phases.
+"""The states of submissions and of phases: which may follow which, and whose fault each is.
 
 A submission is counted twice: `attempted` once something of it started, `scored` once it has a result. A phase takes
 submissions when an organiser has opened it and its dates allow it.

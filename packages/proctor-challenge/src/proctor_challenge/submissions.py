@@ -1,4 +1,4 @@
-"""Submissions: receiving them, quotas, and the moves between states.
+"""Submissions: whether they are in time, the same file twice, quotas, and the moves between states.
 
 A move is one guarded UPDATE of the submission, with the counters of its team and an entry of `events` in the same
 transaction. The counters of `quotas` always equal the sum over a team's submissions. Against its quota also those of

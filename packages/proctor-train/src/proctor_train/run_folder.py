@@ -1,4 +1,5 @@
-"""The folder of one training run: its settings and log, and checkpoints from which an interrupted run continues.
+"""The folder of one training run: its settings and log, and checkpoints, of which the best is kept and from which an
+interrupted run continues.
 
 Each checkpoint is evaluated once, the best one is kept, and a run that was killed continues from the last complete one.
 The libraries' own mechanisms have failed others: a best checkpoint that is the last one (transformers#40221), a resumed

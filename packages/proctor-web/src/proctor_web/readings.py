@@ -1,4 +1,5 @@
-"""Readings: drafts, final seals, and the adjudication of differences.
+"""Readings: drafts, conflicts of two windows, time on task, final seals, the adjudication of differences, and new
+versions of items.
 
 Functions that write take a connection in a transaction and add their entry to the trail in the same one. Readings by
 others are read through `visibility` alone. The trail names readings and never holds them.

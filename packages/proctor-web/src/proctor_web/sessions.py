@@ -1,4 +1,4 @@
-"""Logging in, sessions, and who sends a request.
+"""Logging in, sessions and when they end, roles, CSRF tokens, and how many failed logins are allowed.
 
 A session is a row in the database and a signed cookie that names it. Either one ends without the other. The database
 keeps only the hash of the cookie's secret, so that a copy of the database lets nobody log in.

@@ -1,4 +1,4 @@
-"""A site and its server.
+"""A site and its server: where it listens, its address and hosts, TLS, proxies, and the sizes of uploads.
 
 A kind of site is a subclass of `Site`; the review is one (`ReviewSite`). All sites have the login, accounts and the
 trail. A subclass adds its own routes (`mount`), and folders of `templates` and `texts`: a template there replaces one

@@ -1,4 +1,4 @@
-"""Who may see which reading.
+"""Who may see which reading: none of others before all readers of the item have sealed theirs.
 
 People always see their own readings. Once every assigned reader has sealed a reading of a version, its readings are
 visible to those readers, the item's adjudicators, and organisers. Participants and the public see no others.

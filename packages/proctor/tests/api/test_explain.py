@@ -62,6 +62,21 @@ def test_sides_are_named_as_runs_or_paths(tmp_path: Path) -> None:
         proctor.explain("first", "second", store=store)
 
 
+def test_the_benchmark_is_the_one_that_has_both_runs(tmp_path: Path) -> None:
+    store = planted(tmp_path / "s.db", ("reader",))
+    store.add_benchmark(lamps())
+    store.write(store.start_run("lamps", "first", "video", {}), [])
+    assert proctor.explain("first", "second", store=store, **FEW).data.first.name == "first / video"
+    with pytest.raises(
+        InputError, match=r"no benchmark with a run of both sides among lamps, organs, .*\(--benchmark\)"
+    ):
+        proctor.explain("first", "third", store=store)
+    store.write(store.start_run("lamps", "second", "video", {}), [])
+    with pytest.raises(InputError, match=r"both sides in lamps, organs, expected the name of one \(--benchmark\)"):
+        proctor.explain("first", "second", store=store)
+    assert proctor.explain("first", "second", store=store, benchmark="organs", **FEW).data.gap.value is not None
+
+
 def test_one_run_under_two_policies_or_judges_is_two_sides(tmp_path: Path) -> None:
     store = planted(tmp_path / "s.db", ("missing", "judge"))
     same = proctor.explain("first", "first", store=store, failed=["wrong", "exclude"], scorer=JUDGES[0], **FEW)

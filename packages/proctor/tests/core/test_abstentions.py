@@ -24,38 +24,18 @@ from proctor.core.formats import (
     BinaryFormat,
     ChoiceFormat,
     ClassesFormat,
-    CountFormat,
     Format,
     FreeTextFormat,
-    PercentageFormat,
-    ShortTextFormat,
-    TimestampsFormat,
     abstains,
     abstention_instruction,
     declines,
     is_abstention,
 )
+from tests.support.abstention_replies import FORMS, OPTIONS, reading, rows
 
 HERE = Path(__file__).parent
 ORDINARY = sorted((HERE / "replies").glob("**/*.jsonl"))
-OPTIONS = ("Sliding the probe", "Rotating the probe", "A sweep through the liver", "Increasing the depth")
-FORMS: dict[str, Format] = {
-    "choice": ChoiceFormat(), "binary": BinaryFormat(), "count": CountFormat(), "free_text": FreeTextFormat(),
-    "short_text": ShortTextFormat(), "classes": ClassesFormat(classes=("Clip", "Sponge")), "timestamps": TimestampsFormat(),
-    "percentage": PercentageFormat(),
-}  # fmt: skip
 _FORMATS: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    return [json.loads(line) for line in (HERE / "abstentions" / name).read_text(encoding="utf-8").splitlines()]
-
-
-def reading(row: dict[str, str]) -> str:
-    form, options = FORMS[row["format"]], OPTIONS if row["format"] == "choice" else ()
-    if abstains(row["text"], form, options):
-        return "abstains"
-    return "declines" if declines(row["text"], form, options) else "answer"
 
 
 def test_two_hundred_abstentions_are_read_as_two_people_would(record_property: Any) -> None:

@@ -134,6 +134,10 @@ def test_a_pilot_has_the_variances_of_its_differences(store: Store) -> None:
 
 
 def test_plan_refuses_two_sources_and_none(store: Store) -> None:
+    with pytest.raises(
+        proctor.core.UsageError, match=r"a true difference \(--difference POINTS\), or .* \(--margin POINTS\)"
+    ):
+        proctor.plan(store, systems=("good", "fair"))
     with pytest.raises(proctor.core.UsageError, match="The variances are missing"):
         proctor.plan(margin=3)
     with pytest.raises(proctor.core.UsageError, match="Leave them or --from out"):

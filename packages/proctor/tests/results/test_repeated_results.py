@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Reference, Score, Status
+import proctor
+from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, InputError, Item, Reference, Score, Status
 from proctor.core.formats import BinaryFormat
-from proctor.results import Options, results
+from proctor.results import Options, read_pilot, results
 from proctor.results.results import Result
 from proctor.runs import Store
 
@@ -16,16 +17,30 @@ RIGHT, WRONG, FAILED, NOT_ASKED = 1.0, 0.0, Status.FAILED, None
 Given = float | Status | None
 
 
-def stored(path: Path, rows: list[list[Given]], *, scorer: str = "code", unscored: tuple[int, ...] = ()) -> Store:
-    """A run of as many items as there are rows, each with what became of its repetitions; no scores in the repetitions
-    `unscored`."""
+def stored(
+    path: Path, rows: list[list[Given]], *, scorer: str = "code", unscored: tuple[int, ...] = (), in_group: int = 1
+) -> Store:
+    """A run of as many items as there are rows (groups of `in_group`), each with what became of its repetitions; no scores
+    in the repetitions `unscored`."""
     items = tuple(
-        Item(id=f"q{number}", group=f"v{number}", question="?", answer=BinaryFormat(), reference=Reference(answer=True))
+        Item(
+            id=f"q{number}",
+            group=f"v{number // in_group}",
+            question="?",
+            answer=BinaryFormat(),
+            reference=Reference(answer=True),
+        )
         for number in range(len(rows))
     )
     store = Store(path / "runs.db")
     store.add_benchmark(Benchmark("toy", "Toy", items, (ACCURACY,), "accuracy"))
-    run = store.start_run("toy", "model", "video", {"repeats": len(rows[0])})
+    return with_run(store, "model", rows, scorer=scorer, unscored=unscored)
+
+
+def with_run(
+    store: Store, system: str, rows: list[list[Given]], *, scorer: str = "code", unscored: tuple[int, ...] = ()
+) -> Store:
+    run, items = store.start_run("toy", system, "video", {"repeats": len(rows[0])}), store.items("toy")
     for repetition in range(len(rows[0])):
         written: list[tuple[Answer, list[Score]]] = []
         for item, row in zip(items, rows, strict=True):
@@ -77,3 +92,31 @@ def test_scores_of_a_later_repetition_alone_are_shown(tmp_path: Path) -> None:
     store = stored(tmp_path, [[RIGHT, RIGHT], [RIGHT, WRONG]], scorer="judge", unscored=(0,))
     (row,) = [one for one in results(store, "toy").rows if one.scorer == "judge"]
     assert (row.value, row.unscored) == (0.5, 2)
+
+
+FIRST: list[list[Given]] = [[RIGHT, RIGHT], [RIGHT, WRONG], [RIGHT, RIGHT], [WRONG, WRONG]]
+
+
+@pytest.mark.parametrize(
+    ("second", "parts"),
+    [
+        # differences of means 1, 1/2, 1/2, 0: within groups 1/8, between them 1/4. Single answers vary by 1/8 in each run,
+        # means of two by half of that, so that nothing is left for the items.
+        ([[WRONG, WRONG], [WRONG, WRONG], [RIGHT, WRONG], [WRONG, WRONG]], (1 / 16, 0.0, 1 / 4)),
+        # differences 1, 1/2, 0, 0: within 1/16, between 9/16; single answers are as noisy as the other run's
+        ([[WRONG], [WRONG], [RIGHT], [WRONG]], (1 / 4, 0.0, 1 / 4)),
+    ],
+)
+def test_a_pilot_with_repetitions_says_how_single_answers_vary(
+    second: list[list[Given]], parts: tuple[float, ...], tmp_path: Path
+) -> None:
+    store = with_run(stored(tmp_path, FIRST, in_group=2), "other", second)
+    found = read_pilot(store, "toy", ("model", "other"))
+    assert (found.parts.group, found.parts.item, found.parts.repetition) == pytest.approx(parts)
+    assert found.repetitions == (2, len(second[0]))
+    with pytest.raises(InputError, match="found a pilot with repetitions"):
+        read_pilot(store, "toy", ("model", "other"), sd_repetition=10)
+    once, often = (
+        proctor.plan(store, systems=("model", "other"), margin=3, repeats=again).rows[0] for again in (1, 50)
+    )
+    assert once["groups"] > often["groups"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -106,6 +107,26 @@ def test_every_item_is_asked_once_and_scored(store: Store) -> None:
     again = asyncio.run(ask_all([job(store, system)], store))
     assert again.total == 0
     assert len(system.asked) == 10
+
+
+@pytest.mark.parametrize("frozen_before", [False, True])
+def test_what_is_there_at_the_start_is_frozen_until_the_end(store: Store, *, frozen_before: bool) -> None:
+    """What the program around a run has frozen stays so."""
+    seen: list[int] = []
+
+    def count(item: Item) -> Answer:
+        seen.append(gc.get_freeze_count())
+        return right(item)
+
+    gc.unfreeze()  # what the tests' start has frozen
+    if frozen_before:
+        gc.freeze()
+    try:
+        asyncio.run(ask_all([job(store, Scripted(count))], store))
+        assert min(seen) > 1000
+        assert (gc.get_freeze_count() > 0) is frozen_before
+    finally:
+        gc.freeze()
 
 
 def test_the_system_sees_neither_key_nor_tags_nor_media(store: Store) -> None:

@@ -23,6 +23,7 @@ from proctor.stats import (
     needed_groups,
     paired_difference,
     plan_power,
+    repetition_variances,
     variance_parts,
 )
 from tests.support.simulation import assert_share, repetitions
@@ -163,6 +164,16 @@ def test_the_power_of_many_groups_is_that_of_statsmodels() -> None:
 def test_variance_of_a_mean_by_hand() -> None:
     plan = StudyPlan(difference=0.1, items=4, repetitions=5)
     assert VarianceParts(0.02, 0.1, 0.3).of_mean(plan, 10) == pytest.approx((0.02 + (0.1 + 0.06) / 4) / 10)
+
+
+def test_what_repetitions_add_is_taken_off_the_items() -> None:
+    """Means over five answers, from a model whose parts are known."""
+    rng = np.random.default_rng(4)
+    codes = np.repeat(np.arange(4000), 5)
+    answers = (rng.normal(0, 0.3, 4000)[codes] + rng.normal(0, 0.5, 20_000))[:, None] + rng.normal(0, 0.8, (20_000, 5))
+    between, added = repetition_variances(answers) or (0.0, 0.0)
+    found = variance_parts(answers.mean(axis=1), codes, between, added)
+    assert (found.group, found.item, found.repetition) == pytest.approx((0.09, 0.25, 0.64), abs=0.02)
 
 
 def test_variance_parts_are_those_of_a_mixed_model() -> None:

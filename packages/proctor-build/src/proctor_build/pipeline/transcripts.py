@@ -1,4 +1,5 @@
-"""What is said in a source, as cues: read from a transcript, or recognised from its sound.
+"""What is said in a source, as cues and sentences with times: read from a transcript, or recognised from its sound,
+with what is rejected.
 
 Transcripts are subtitles (WebVTT, SRT) or the JSON of speech recognisers. Recognised speech is checked for what
 recognisers invent.

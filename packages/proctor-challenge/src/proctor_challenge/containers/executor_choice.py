@@ -1,4 +1,4 @@
-"""The executor by its name."""
+"""The executor by its name: podman, docker or process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A container as a system for the engine, and the report of what happened to it."""
+"""A container as a system for the engine: what it is sent, late answers, restarts, and the report of what happened to
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of a challenge."""
+"""The site of a challenge: its pages, the sizes of its uploads, and whether anybody may register."""
 
 from __future__ import annotations
 

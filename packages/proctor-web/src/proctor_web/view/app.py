@@ -1,4 +1,5 @@
-"""The application of a view: its addresses, who may see them, and how a page is sent. It answers GET alone."""
+"""The application of a view: its addresses, who may see them (token), which pictures it hands out, and how a page is
+sent. It answers GET alone."""
 
 from __future__ import annotations
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from proctor.core import InputError, UsageError
+from proctor.core import UsageError
 from proctor.reports import PlanTable, plans_of
 from proctor.runs import Store
 from proctor.shell import StoredRuns, StudyPlanOptions, filled, listed, stored
 from proctor.stats import StudyPlan, VarianceParts
+
+if TYPE_CHECKING:
+    from proctor.results import Pilot
 
 
 def plan(
@@ -19,7 +22,7 @@ def plan(
 
     The variances of the difference come from a pilot, two `systems` in `source` (a store, its path, or what `run` returned), or are
     given in points (`sd_group`, `sd_item`, `sd_repetition`). Raises `InputError` for impossible numbers, and `UsageError` for both
-    sources of variances or none. The command is `proctor plan`.
+    sources of variances or none, and without anything to show. The command is `proctor plan`.
     """
     given = filled("plan", StudyPlanOptions, options)
     typed = given["sd_group"] is not None or given["sd_item"] is not None
@@ -27,6 +30,11 @@ def plan(
         raise UsageError("--sd-group and --sd-item are for a study without a pilot. Leave them or --from out.")
     if not typed and source is None:
         raise UsageError("The variances are missing: --from STORE --system A --system B, or --sd-group and --sd-item.")
+    if given["margin"] is None and not given["difference"]:
+        raise UsageError(
+            "Say what the study shall show: a true difference (--difference POINTS), or that the first system is not worse by a "
+            "margin (--margin POINTS)."
+        )
     pilot_groups, said, unit = None, "", 100.0
     if typed:
         parts = VarianceParts(
@@ -43,14 +51,10 @@ def plan(
             condition=given["condition"],
             metric=given["metric"],
             scorer=given["scorer"],
-            repetition=0.0,
+            sd_repetition=given["sd_repetition"],
         )
         unit = 100.0 if found.metric.percent else 1.0
-        parts = _with_repetition(found.parts, (given["sd_repetition"] / unit) ** 2)
-        pilot_groups, said = (
-            found.groups,
-            f"{found.first} minus {found.second}, {found.metric.label}, {found.condition}",
-        )
+        parts, pilot_groups, said = found.parts, found.groups, _source(found)
     margin = given["margin"]
     wanted = StudyPlan(
         difference=given["difference"] / unit,
@@ -64,8 +68,9 @@ def plan(
     return PlanTable(parts, plans, pilot_groups, said, unit)
 
 
-def _with_repetition(parts: VarianceParts, repetition: float) -> VarianceParts:
-    """The items' part split, with one answer per item in the pilot. Raises `InputError` for more than the whole."""
-    if repetition > parts.item:
-        raise InputError("sd_repetition", found="more than the pilot's items vary", expected="less")
-    return VarianceParts(parts.group, parts.item - repetition, repetition)
+def _source(pilot: Pilot) -> str:
+    """Where the variances come from, in words."""
+    first, second = pilot.repetitions
+    times = f"{first} and {second}" if first != second else str(first)
+    asked = f", {times} repetitions" if max(first, second) > 1 else ""
+    return f"{pilot.first} minus {pilot.second}, {pilot.metric.label}, {pilot.condition}{asked}"

@@ -1,4 +1,4 @@
-"""The program `proctor`: its commands, and how errors end the process."""
+"""The program `proctor`: its commands, and how errors end the process, with which exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The guard: whatever code or files from outside bring in is checked here, before it is stored or paid for.
+"""Checks of what comes from outside (benchmarks, systems, scorers, recorded answers to unknown or repeated items),
+before it is stored or paid for.
 
 Benchmarks, recorded answers, answers, scores and settings of functions and classes alike. An error names the package or
 the file, the place, what was found, and what was expected. Proctor's own scorers are exempt where they may do more than

@@ -1,4 +1,5 @@
-"""Formatting of numbers and texts for people.
+"""Formatting of numbers and texts for people: values, intervals, p values, dollars, seconds, counts; what is
+shortened, and control characters replaced.
 
 A minus is shown as a minus sign (−), a missing value as a dash (–), and percentages with one decimal.
 """

@@ -1,4 +1,4 @@
-"""Texts in words, in any script."""
+"""Texts in words (tokens), in any script: how ROUGE and other overlaps of texts split them."""
 
 from __future__ import annotations
 

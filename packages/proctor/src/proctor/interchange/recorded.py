@@ -1,4 +1,5 @@
-"""Answers recorded by another program, and their mapping to a benchmark's items."""
+"""Answers recorded by another program, and their mapping to a benchmark's items: unknown and repeated items, other
+prompts and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The size that a picture is scaled to."""
+"""The size that a picture is scaled to: by its longest side, with square pixels, never enlarged."""
 
 from __future__ import annotations
 

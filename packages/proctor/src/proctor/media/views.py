@@ -1,4 +1,4 @@
-"""Views: an item's media under a condition, a system's only way to the pixels."""
+"""Views: an item's media under a condition, a system's only way to the pixels; how many frames each clip gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The model client: retries, time-outs and usage around the model library."""
+"""The model client: retries and waits, time-outs, empty replies, replies in a form, seeds and usage around the model
+library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local weights of the `transformers` library, queried in batches."""
+"""Local weights of the `transformers` library, loaded on a device with a precision, and queried in batches."""
 
 from __future__ import annotations
 

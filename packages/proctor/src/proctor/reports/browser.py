@@ -1,4 +1,5 @@
-"""The data of the item browser in a report, from a store's answers or from rated answers, within limits.
+"""The data of the item browser in a report (pictures, film strips, outcomes), from a store's answers or from rated
+answers, within limits.
 
 The data are JSON, which the page's script shows as text: `runs` (system, condition, whether it is a baseline), `facets`
 (name, words, values), `statuses`, `items` with their `answers`, `judgements` (replies of judges), and, for rated answers,

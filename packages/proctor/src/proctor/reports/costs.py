@@ -1,4 +1,4 @@
-"""What runs cost, in words."""
+"""What runs cost, in words, and about what all of their items will cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Scores: tables of results, and the report's sections with leaderboards and published results."""
+"""Scores: tables of results, what rows lack, warnings of few groups, and the report's sections with leaderboards and
+published results."""
 
 from __future__ import annotations
 

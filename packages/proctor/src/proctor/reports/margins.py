@@ -23,7 +23,7 @@ from proctor.reports.blocks import Figure
 from proctor.reports.figures import Dot, Panel, signed_axis, write_picture
 from proctor.reports.subgroups import rows_figure
 from proctor.results import Comparison, CriticalErrors, FacetInteraction, MarginRecord
-from proctor.stats import MarginTest
+from proctor.stats import MOST_P, Difference, MarginTest
 
 
 def critical_table(found: Sequence[CriticalErrors]) -> Table:
@@ -79,12 +79,14 @@ def margin_line(comparison: Comparison) -> str:
         "different": f"{first} and {second} differ by more than {width}",
         "undecided": f"undecided at a margin of {width}",
     }[test.finding]
-    return f"Margin: {said} ({margin_p(test)}, one-sided at {test.alpha:g}, not adjusted)."
+    return f"Margin: {said} ({margin_p(test, comparison.difference)}, one-sided at {test.alpha:g}, not adjusted)."
 
 
-def margin_p(test: MarginTest) -> str:
-    """p of a margin in words."""
-    return "p above 0.25 or none" if test.p is None else f"p {p_value(test.p)}"
+def margin_p(test: MarginTest, of: Difference) -> str:
+    """p of a margin for a difference, in words."""
+    if test.p is not None:
+        return f"p {p_value(test.p)}"
+    return "no p without an interval" if of.ci_low is None else f"p above {MOST_P:g}"
 
 
 def interaction_line(one: FacetInteraction) -> str:

@@ -145,34 +145,31 @@ def repetition_noise(a: RunScores, b: RunScores, *, level: float = 0.95) -> Repe
     both = ~np.isnan(a.scores) & ~np.isnan(b.scores) & a.scorable & b.scorable
     if not np.any(both):
         return None
-    errors = [_error(one, both) for one in (a, b)]
-    known = [error for error in errors if error is not None]
-    if not known:
+    found = difference_noise(a, b, both)
+    if found is None:
         return None
-    # A run that was asked once has the noise of single answers, for which that of the other run stands.
-    variances = [error if error is not None else _single(a if errors[0] is not None else b, both) for error in errors]
-    error = math.sqrt(sum(variances))
+    error = math.sqrt(found[1] / int(both.sum()))
     difference = float(np.mean(a.scores[both] - b.scores[both]))
     reach = NormalDist().inv_cdf((1 + level) / 2) * error
     low, high = difference - reach, difference + reach
     return RepetitionNoise(difference, error, low, high, level, exceeded=not low <= 0 <= high)
 
 
-def _matrix(run: RunScores, both: NDArray[np.bool_]) -> NDArray[np.float64]:
-    return np.stack([np.where(one.scorable, one.scores, np.nan)[both] for one in run.repeated], axis=1)
+def difference_noise(a: RunScores, b: RunScores, both: NDArray[np.bool_]) -> tuple[float, float] | None:
+    """The variance that repetitions add to the difference of two runs on one of `both` their items: of single answers, and of
+    the answers that they have. A run without repetitions has the other's noise per answer. None where neither was
+    repeated."""
+    found = [_variances(one, both) for one in (a, b)]
+    known = next((one for one in found if one is not None), None)
+    if known is None:
+        return None
+    alone = known[0], known[0]  # of a run that was asked once
+    (first, of_first), (second, of_second) = (one or alone for one in found)
+    return first + second, of_first + of_second
 
 
-def _error(run: RunScores, both: NDArray[np.bool_]) -> float | None:
-    """The variance of a run's mean that its repetitions make; None for a run without."""
+def _variances(run: RunScores, both: NDArray[np.bool_]) -> tuple[float, float] | None:
     if not run.repeated:
         return None
-    error = stats.repetition_error(_matrix(run, both))
-    return None if error is None else error**2
-
-
-def _single(run: RunScores, both: NDArray[np.bool_]) -> float:
-    """The same for one answer to each item."""
-    scores = _matrix(run, both)
-    counts = (~np.isnan(scores)).sum(axis=1)
-    error = stats.repetition_error(scores) or 0.0
-    return float(error**2 * np.mean(counts))
+    scores = [np.where(one.scorable, one.scores, np.nan)[both] for one in run.repeated]
+    return stats.repetition_variances(np.stack(scores, axis=1))

@@ -1,4 +1,4 @@
-"""What runs consumed: time, tokens and money."""
+"""What runs consumed: time (median and 90th percentile), tokens and money, and what all items would cost."""
 
 from __future__ import annotations
 

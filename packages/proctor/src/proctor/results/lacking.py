@@ -1,4 +1,4 @@
-"""What a run or a board lacks."""
+"""What a run or a board lacks: how many items are without a score, by reason (failed, not asked, no verdict)."""
 
 from __future__ import annotations
 

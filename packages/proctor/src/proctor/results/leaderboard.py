@@ -1,4 +1,5 @@
-"""The leaderboard of one condition: all systems ranked on the same items."""
+"""The leaderboard of one condition: all systems ranked on the same items, who has no rank, and in which order the rows
+stand."""
 
 from __future__ import annotations
 

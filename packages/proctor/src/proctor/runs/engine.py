@@ -1,4 +1,5 @@
-"""The engine: puts items to systems, measures time, writes every answer to disk, and resumes.
+"""The engine: puts items to systems, decides the status of each answer, measures time, gives up after failures, writes
+every answer to disk, and resumes.
 
 One direction: item → view → system → answer → code scorers → store. Errors outside the system are retried where they
 happen (`proctor.models`), then recorded as `failed`. What the system itself does wrong (too slow, refuses, unreadable,
@@ -8,8 +9,10 @@ an error of its own) is its answer.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -110,7 +113,33 @@ async def ask_all(
     `ConfigurationError`, too: these items are left `failed`, so that the next run asks them again. So is a run that
     another model answers than before (`note_served`).
     """
-    tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
+    with _objects_frozen():
+        return await _ask_all(jobs, store, limits, stop or asyncio.Event(), on_change, claims)
+
+
+@contextmanager
+def _objects_frozen() -> Iterator[None]:
+    """Python's search for unused cycles passes over what is there already (items, modules): some hundred thousand objects
+    that stay, looked at every few hundred answers, took a fifth of the engine's time."""
+    theirs = gc.get_freeze_count() > 0  # frozen by the program around us, which would not expect them released
+    if not theirs:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if not theirs:
+            gc.unfreeze()
+
+
+async def _ask_all(
+    jobs: Sequence[Job],
+    store: Store,
+    limits: Limits,
+    stop: asyncio.Event,
+    on_change: Callable[[Tally], None],
+    claims: ItemClaims | None,
+) -> Tally:
+    tally, runs = Tally(), [job.run for job in jobs]
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
     jobs = sorted(jobs, key=lambda job: job.repetition)
     with store.owning(runs) if claims is None else claims.sharing(runs) as lease:

@@ -1,4 +1,5 @@
-"""Planning runs: the items that are left to ask, their cost, and the baselines beside every system.
+"""Planning runs: which items are asked, in which order, what is left, unsupported items, the estimated cost, and the
+baselines beside every system.
 
 Everything that can be checked is checked before the first paid call.
 """

@@ -1,4 +1,5 @@
-"""Scoring stored answers by code or by judges."""
+"""Scoring stored answers by code or by judges: how many at once, when a pass gives up, and what is recorded without a
+verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The store: items, runs, answers, scores and judgements on disk, shared by any number of processes."""
+"""The store: items, runs, answers, scores and judgements on disk, shared by any number of processes; which runs
+resume, and which answers stay."""
 
 from __future__ import annotations
 

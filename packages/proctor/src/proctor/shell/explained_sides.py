@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from proctor.core import FailedPolicy, InputError, UsageError, admit_recorded, near_path, one_of
 from proctor.shell.options import ExplainOptions, listed
-from proctor.shell.stores import Stored, stored
+from proctor.shell.stores import Stored, open_store, stored
 from proctor.shell.workers import benchmark_in
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def explained_sides(first: str | Path, second: str | Path, given: ExplainOptions
     """Find and read both sides; nothing is stored, and nobody is asked.
 
     A side is a run of the store, SYSTEM/CONDITION (or SYSTEM, if it has one run), else the path of a log of another
-    program. Raises `InputError` for a name that is neither, a log without an item of the benchmark, and one side given
+    program. Without a name the benchmark is the one that has these runs. Raises `InputError` for a name that is neither, a log without an item of the benchmark, and one side given
     twice; `UsageError` for options that don't fit.
     """
     from proctor.results import ExplainedItems, load_items
 
-    where = stored(given["store"], given["benchmark"])
+    where = stored(given["store"], given["benchmark"] or _only_benchmark(given["store"], (str(first), str(second))))
     card = where.store.card(where.benchmark)
     metric = _metric(card, given["metric"])
     table = load_items(where.store, card, all_items=given["all_items"])
@@ -54,6 +54,22 @@ def explained_sides(first: str | Path, second: str | Path, given: ExplainOptions
     if one.name == two.name and not same:  # two files of one name
         one, two = replace(one, name=str(first)), replace(two, name=str(second))
     return ExplainedSides(where, one, two, tuple(notes))
+
+
+def _only_benchmark(source: Store | str | Path | None, sides: Sequence[str]) -> str:
+    """The one benchmark of a store that has a run for each side that is no file. Raises `InputError` if several have."""
+    store = open_store(source, create=False)
+    runs = {name: {word for run in store.runs(name) for word in _names(run)} for name in store.benchmark_names()}
+    known = [name for name, named in runs.items() if all(one in named or Path(one).exists() for one in sides)]
+    if len(known) == 1 or len(runs) == 1:
+        return next(iter(known), "")
+    having = ", ".join(known or runs)
+    found = f"both sides in {having}" if known else f"no benchmark with a run of both sides among {having}"
+    raise InputError(store.shown, "benchmark", found=found, expected="the name of one (--benchmark)")
+
+
+def _names(run: Run) -> tuple[str, str]:
+    return run.system, f"{run.system}/{run.condition}"
 
 
 def _same_file(first: str | Path, second: str | Path) -> bool:
@@ -106,8 +122,8 @@ def _side(
 def _run(store: Store, benchmark: str, name: str) -> Run | None:
     """The run of a name. Raises `UsageError` for a system with several runs."""
     runs = store.runs(benchmark)
-    exact = [run for run in runs if f"{run.system}/{run.condition}" == name]
-    own = [run for run in runs if run.system == name]
+    own = [run for run in runs if name in _names(run)]
+    exact = [run for run in own if run.system != name]
     if not exact and len(own) > 1:
         raise UsageError(f"{name} has several runs: choose {one_of([f'{name}/{run.condition}' for run in own])}")
     return next(iter([*exact, *own]), None)

@@ -1,4 +1,4 @@
-"""Score stored answers by judges or metrics, and score files of predictions."""
+"""Score stored answers by judges (also the benchmark's own) or metrics, and score files of predictions."""
 
 from __future__ import annotations
 

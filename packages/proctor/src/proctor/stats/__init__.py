@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from proctor.stats.item_analysis import FEWEST_SYSTEMS, ItemAnalysis, item_analysis
     from proctor.stats.judgements import JudgeVariance, judge_variance
     from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
-    from proctor.stats.margins import Margin, MarginTest, margin_test
+    from proctor.stats.margins import MOST_P, Margin, MarginTest, margin_test
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import (
         Difference,
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         VarianceShares,
         majority_scores,
         repetition_error,
+        repetition_variances,
         right_in_all,
         right_in_any,
         same_answers,
@@ -97,7 +98,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "RANK_RULES", "RULES",
+    "FEWEST_DIFFERENCES", "FEWEST_DRAWN", "FEWEST_GROUPS", "FEWEST_SYSTEMS", "MOST_P", "RANK_RULES", "RULES",
     "STATISTICS", "TIE_RULES", "AnnotationTolerance", "BucketRankReadings", "CalibrationGap", "Contrast",
     "CorrectedMean", "Correction", "CoveragePoint", "Difference", "Estimate", "Floats", "GroupSums", "Groups",
     "Heterogeneity", "HiddenSet", "Interaction", "Ints", "ItemAnalysis", "JudgeVariance", "Kind", "LabelVotes",
@@ -113,8 +114,8 @@ __all__ = [
     "krippendorff_alpha", "least_p", "least_squares", "linked", "logistic", "luck", "majority_scores",
     "margin_test", "mean_interval", "mean_over_buckets", "needed_groups", "ordered_ranks", "paired_difference",
     "paired_differences", "percent_agreement", "plan_power", "planned_widths", "prepare_intervals",
-    "rank_buckets", "rank_sums", "rank_systems", "ratio", "repetition_error", "right_in_all", "right_in_any",
-    "risk_coverage", "same_answers", "shapley_values", "site_variance", "slice_means", "sums_difference",
-    "sums_interval", "sums_intervals", "sure_errors", "tie_groups", "time_agreement", "times_paired",
-    "variance_parts", "variance_shares",
+    "rank_buckets", "rank_sums", "rank_systems", "ratio", "repetition_error", "repetition_variances",
+    "right_in_all", "right_in_any", "risk_coverage", "same_answers", "shapley_values", "site_variance",
+    "slice_means", "sums_difference", "sums_interval", "sums_intervals", "sure_errors", "tie_groups",
+    "time_agreement", "times_paired", "variance_parts", "variance_shares",
 ]  # fmt: skip

@@ -16,7 +16,10 @@ Interval = Callable[[float], Difference | Estimate]
 
 Finding = Literal["not worse", "worse", "equivalent", "different", "undecided"]
 
-MOST_P, LEAST_P = 0.25, 0.0005
+MOST_P = 0.25
+"""The largest one-sided p of a margin that is computed; above it stands "p above 0.25"."""
+
+LEAST_P = 0.0005
 _STEPS = 12  # of a bisection on a logarithmic scale: p to 0.2 %
 
 

@@ -108,15 +108,18 @@ class Needed:
     variance_high: float | None = None
 
 
-def variance_parts(differences: Values, groups: Groups, repetition: float = 0.0) -> VarianceParts:
+def variance_parts(differences: Values, groups: Groups, repetition: float = 0.0, added: float = 0.0) -> VarianceParts:
     """The parts of the variance of a pilot's differences (a − b by item, means over repetitions), by analysis of variance
     with groups of unequal sizes (Searle, Casella and McCulloch 1992, Variance Components, 3.6); a negative part is 0.
 
-    `repetition` is the variance that repetitions add to such a mean; it is taken off the items' part. Raises `InputError` for
-    fewer than two groups, and without a group of two items.
+    `repetition` is the variance between repetitions of a difference of single answers, and `added` what of it is in the
+    differences at hand (a fifth, for means over five): that is taken off the items' part. Raises `InputError` for fewer than two
+    groups, and without a group of two items.
 
     >>> variance_parts([1, 3, 5, 7], ["a", "a", "b", "b"])  # MS between 16, within 2
     VarianceParts(group=7.0, item=2.0, repetition=0.0)
+    >>> variance_parts([1, 3, 5, 7], ["a", "a", "b", "b"], repetition=2.5, added=0.5)
+    VarianceParts(group=7.0, item=1.5, repetition=2.5)
     """
     values = finite(differences, "difference")
     codes = group_codes(groups, len(values))
@@ -130,7 +133,7 @@ def variance_parts(differences: Values, groups: Groups, repetition: float = 0.0)
     within = float(((values - means[codes]) ** 2).sum() / (total - many))
     between = float((sizes * (means - values.mean()) ** 2).sum() / (many - 1))
     typical = (total - float((sizes**2).sum()) / total) / (many - 1)
-    return VarianceParts(max(0.0, (between - within) / typical), max(0.0, within - repetition), repetition)
+    return VarianceParts(max(0.0, (between - within) / typical), max(0.0, within - added), repetition)
 
 
 def plan_power(parts: VarianceParts, plan: StudyPlan, groups: int) -> float:

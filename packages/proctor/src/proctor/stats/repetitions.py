@@ -280,13 +280,13 @@ def _analysis(sums: _GroupSums, weights: Floats) -> Floats:
     return shares
 
 
-def repetition_error(scores: Floats) -> float | None:
-    """The standard error that the mean over items owes to its repetitions alone: √(Σ sᵢ² / kᵢ) / n, with the variance sᵢ²
-    between an item's kᵢ repetitions. Items with one repetition have the mean variance of the others. None without an item
-    that has two.
+def repetition_variances(scores: Floats) -> tuple[float, float] | None:
+    """The variance that repetitions add to the score of a single answer, and to an item's mean over its repetitions: means
+    over the items of sᵢ² and of sᵢ² / kᵢ, with the variance sᵢ² between an item's kᵢ repetitions. Items with one repetition have
+    the mean variance of the others. None without an item that has two.
 
-    >>> repetition_error(np.array([[0.0, 1.0], [1.0, 1.0]])).__round__(3)
-    0.25
+    >>> repetition_variances(np.array([[0.0, 1.0], [1.0, 1.0]]))
+    (0.25, 0.125)
     """
     known = ~np.isnan(scores)
     count = known.sum(axis=1)
@@ -299,4 +299,16 @@ def repetition_error(scores: Floats) -> float | None:
     pooled = float(squares[several].sum() / freedom[several].sum())
     own = np.divide(squares, freedom, out=np.full(len(scores), pooled), where=several)
     there = count > 0
-    return float(np.sqrt((own[there] / count[there]).sum()) / there.sum())
+    return float(own[there].mean()), float((own[there] / count[there]).mean())
+
+
+def repetition_error(scores: Floats) -> float | None:
+    """The standard error that the mean over items owes to its repetitions alone: the root of the variance that they add to an
+    item's mean (`repetition_variances`), by the number of items. None without an item that has two repetitions.
+
+    >>> repetition_error(np.array([[0.0, 1.0], [1.0, 1.0]])).__round__(3)
+    0.25
+    """
+    found = repetition_variances(scores)
+    items = int((~np.isnan(scores)).any(axis=1).sum())
+    return None if found is None else float(np.sqrt(found[1] / items))

@@ -1,4 +1,5 @@
-"""Shares of trials that come in groups: an interval without draws that is monotone in every trial."""
+"""The interval of a share (accuracy) of trials in groups, without draws, monotone in every trial: also of few groups,
+and of all right or all wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model with a prompt: one call per item, with all frames and sounds of the view."""
+"""A model with a prompt: one call per item, with all frames and sounds of the view, in order and with their labels."""
 
 from __future__ import annotations
 

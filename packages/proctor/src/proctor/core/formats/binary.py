@@ -1,4 +1,4 @@
-"""The answer format for yes or no."""
+"""The answer format for yes or no: which words of a reply say it."""
 
 from __future__ import annotations
 

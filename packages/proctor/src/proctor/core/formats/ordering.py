@@ -1,4 +1,5 @@
-"""The answer format for orderings of labels."""
+"""The answer format for orderings of labels: which orders are valid, their chance level, and how far two lie apart
+(Kendall's tau)."""
 
 from __future__ import annotations
 

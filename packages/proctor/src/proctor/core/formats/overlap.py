@@ -1,4 +1,4 @@
-"""Overlap and matching of intervals and boxes."""
+"""Overlap (intersection over union) and one-to-one matching of intervals and boxes."""
 
 from __future__ import annotations
 

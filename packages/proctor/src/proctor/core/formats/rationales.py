@@ -1,4 +1,4 @@
-"""Rationales in replies with an order."""
+"""Rationales in replies with an order: which part of the reply gives the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of one's own questions."""
+"""The reader of one's own questions: from files to a benchmark, or to all faults in them."""
 
 from __future__ import annotations
 
