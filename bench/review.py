@@ -39,7 +39,7 @@ def made(folder: Path) -> ReviewSite:
     """The review: questions with options, each with its video."""
     words = ["--videos", "16", "--seconds", "20", "--questions", "12", "--seed", "5"]
     subprocess.run(
-        [sys.executable, "-m", "proctor", "build", "simulated", "--out", "sim", *words],
+        [sys.executable, "-m", "proctor", "new", "simulated", "sim", *words],
         cwd=folder,
         check=True,
         capture_output=True,

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import typer
 
+from proctor.cli.main import DEFAULTS
 from proctor.cli.main import commands as program
 from proctor.cli.tree import spread_settings
 from proctor.core import Status
@@ -48,9 +49,12 @@ def root() -> Any:
 
 
 def whole(line: str) -> str:
-    """A command line with the name of the command that `proctor serve DIR` leaves out."""
-    served = re.match(r"proctor serve (?!site|users)(?=\S)", line)
-    return line if served is None else f"proctor serve site {line[served.end() :]}"
+    """A command line with the name of the command that `proctor serve DIR` and `proctor audit BENCHMARK` leave out."""
+    _, group, *rest = (*line.split(" "), "")
+    default = DEFAULTS.get(group, "")
+    if not default or rest[0] in {"", *root().commands[group].commands}:
+        return line
+    return line.replace(f"proctor {group} ", f"proctor {group} {default} ", 1)
 
 
 def parsed(line: str) -> None:

@@ -22,12 +22,9 @@ TWINS = {
     "build.new": "proctor_build.pipeline:new_project",
     "build.repair": "proctor_build.repair:accepted_repair",
     "build.run": "proctor_build.pipeline:run_stages",
-    "build.simulated": "proctor.tasks.simulated:simulate",
     "build.status": "proctor_build.pipeline:funnel",
     "build.table": "proctor_build.pipeline:StageFiles",
-    "check": "proctor.core:check_path",
     "media.pose": "proctor.tasks.clinicalskillqa.pose:facts_of",
-    "new.questions": "proctor.tasks.questions.commands:write_example",
 }
 """The function, or class, behind each command of a plug-in."""
 

@@ -112,11 +112,6 @@ WAYS = (
         {"audience": "visitor"},
     ),
     Way(
-        "challenge submit",
-        "folder test a.json --team t",
-        "proctor_challenge:Challenge.open proctor_challenge:submit_file",
-    ),
-    Way(
         "challenge team",
         "list folder",
         "proctor_challenge:Challenge.open proctor_challenge:team_rows",
@@ -139,25 +134,32 @@ WAYS = (
         "challenge submission",
         "list folder",
         "proctor_challenge:Challenge.open proctor_challenge:submission_rows",
-        {**FORMAT, **others("action name why out")},
+        {**FORMAT, **others("action name why out file again")},
+    ),
+    Way(
+        "challenge submission",
+        "add folder test t --file a.json",
+        "proctor_challenge:Challenge.open proctor_challenge:submit_file",
+        {**FORMAT, **others("action why team state out")},
+        {"name": "team"},
     ),
     Way(
         "challenge submission",
         "cancel folder test t#1",
         "proctor_challenge:Challenge.open proctor_challenge:change_submission",
-        {**FORMAT, **others("team state out action")},
+        {**FORMAT, **others("team state out action file again")},
     ),
     Way(
         "challenge submission",
         "receipt folder test t#1",
         "proctor_challenge:Challenge.open proctor_challenge:signed_receipt",
-        {**FORMAT, "out": "where it is written", **others("action why team state")},
+        {**FORMAT, "out": "where it is written", **others("action why team state file again")},
     ),
     Way(
         "challenge submission",
         "rescore folder --why w",
         "proctor_challenge:rerun",
-        {**FORMAT, **others("action phase name team state out")},
+        {**FORMAT, **others("action phase name team state out file again")},
     ),
     Way("worker", "", "shell:work_async", dict.fromkeys(("folder", "executor", "gpu"), "of a challenge")),
     Way(
@@ -179,22 +181,43 @@ WAYS = (
         FORMAT,
         {"executor": "name"},
     ),
-    Way("review update", "folder", "proctor_web:open_review", others("reassign study")),
-    Way("review update", "folder --reassign anna --study q", "proctor_web:reassign_work", {}, {"reassign": "name"}),
+    Way("review update", "folder", "proctor_web:open_review", others("reassign study submit reader")),
+    Way(
+        "review update",
+        "folder --reassign anna --study q",
+        "proctor_web:reassign_work",
+        others("submit reader"),
+        {"reassign": "name"},
+    ),
+    Way(
+        "review update",
+        "folder --submit a.csv --study q --reader anna",
+        "proctor_web:decisions_from",
+        others("reassign"),
+        {"reader": "name", "submit": "file"},
+    ),
     Way("review status", "folder", "proctor_web:progress_tables", {**FORMAT, **others("study")}),
     Way("review status", "folder q", "proctor_web:agreement_of", FORMAT),
-    Way("review export", "folder q --out r.csv", "proctor_web:export_study", FORMAT),
-    Way("review export", "folder q --what scores", "proctor_web:ratings_to_scores", {**FORMAT, **others("what out")}),
+    Way("review export", "folder q --out r.csv", "proctor_web:export_study", {**FORMAT, **others("reader")}),
+    Way(
+        "review export",
+        "folder q --what sheet --reader anna --out a.csv",
+        "proctor_web:sheet_for",
+        {**FORMAT, **others("what")},
+        {"reader": "name"},
+    ),
+    Way(
+        "review export",
+        "folder q --what scores",
+        "proctor_web:ratings_to_scores",
+        {**FORMAT, **others("what out reader")},
+    ),
     Way(
         "review sample",
         "s.db b --judge j --out folder",
         "proctor_web:sample_study",
         {},
         {"system": "systems", "reader": "readers"},
-    ),
-    Way("review sheet", "folder q anna --out a.csv", "proctor_web:sheet_for", others("submit")),
-    Way(
-        "review sheet", "folder q anna --submit a.csv", "proctor_web:decisions_from", others("out"), {"submit": "file"}
     ),
     Way(
         "serve users",
@@ -381,9 +404,16 @@ WAYS = (
         {"published": "folder"},
     ),
     Way("fetch", "bench", "api:fetch", FORMAT),
-    Way("validate", "bench file", "api:validate", FORMAT),
+    Way("check", "bench file", "api:validate", {**FORMAT, **others("columns out")}, {"what": "benchmark"}),
     Way(
-        "audit",
+        "check",
+        "folder",
+        "cli.check:existing shell:media_at cli.check:check_path",
+        {**FORMAT, "store": "of a submission", **others("file data track options budget_s latency")},
+        {"what": "path", "media": "location"},
+    ),
+    Way(
+        "audit judges",
         "bench",
         f"{STORE} api:audit",
         {
@@ -415,14 +445,7 @@ WAYS = (
     ),
     Way("judge compare", "bench", "api:open_store proctor_train:judge_agreement", others(f"out {GRID}")),
     Way(
-        "judge index",
-        "documents",
-        "judges:Chunking.of judges:IndexSettings judges:open_index",
-        dict.fromkeys(("query", "top"), "of what is shown"),
-        {"out": "folder", "documents": "documents"},
-    ),
-    Way(
-        "items audit",
+        "audit items",
         "bench",
         f"{STORE} results:items_to_audit audits.items:audit_items",
         {
@@ -434,7 +457,7 @@ WAYS = (
         },
     ),
     Way(
-        "items audit",
+        "audit items",
         "bench --data folder",
         "api:load audits.items:audit_items",
         {
@@ -446,7 +469,7 @@ WAYS = (
         },
     ),
     Way(
-        "items audit",
+        "audit items",
         "bench --data folder --store s --model m",
         "api:load api:open_store shell:ask_option_auditors",
         {**FORMAT, **dict.fromkeys(("top", "embeddings", "draws"), "of the audit that follows")},
@@ -706,12 +729,7 @@ def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch, 
 
 def test_every_command_has_a_way() -> None:
     """A new command is either gone through here or left out by name."""
-    left_out = {
-        "demo",
-        "new package",
-        "store check",
-        "media cache",
-    }  # of these what they do is tested, option by option
+    left_out = {"demo", "new", "media cache"}  # of these what they do is tested, option by option
     found = {name for name, one in callbacks().items() if own(one)}
     assert found == {way.command for way in WAYS} | left_out
 

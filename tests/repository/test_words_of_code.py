@@ -49,8 +49,6 @@ OWN = {
     "results/analyses.py": {"vote"},
     "results/judgements.py": {"vote"},
     "runs/judge_repetitions.py": {"votes"},
-    "runs/judge_work.py": {"votes"},
-    "runs/scoring.py": {"votes"},
     "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames
     "results/performance.py": {"vote"},  # of an ensemble of systems
 }

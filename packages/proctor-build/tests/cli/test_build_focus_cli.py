@@ -73,7 +73,7 @@ def test_from_tracks_to_results(tracks: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "3 videos; 0 open findings; 0 gaps filled" in done.stdout
     assert f"63 questions in {out}" in done.stdout
-    assert f"Next: proctor items audit focus --data {out}" in done.stderr
+    assert f"Next: proctor audit items focus --data {out}" in done.stderr
     assert {one.name for one in out.iterdir()} == {"requests.json", "references.json", "build.json"}
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
     done = proctor(
@@ -156,8 +156,8 @@ def test_frames_are_built_audited_and_run_on_their_track(here: Program, tracks: 
     out = tmp_path / "frames"
     done = here("build", "focus", tracks, "--out", out, "--questions", "12", "--track", "frame")
     assert done.returncode == 0, done.stderr
-    assert f"Next: proctor items audit focus --data {out} --track frame" in done.stderr
-    done = here("items", "audit", "focus", "--data", out, "--track", "frame", "--draws", "100", "--top", "1")
+    assert f"Next: proctor audit items focus --data {out} --track frame" in done.stderr
+    done = here("audit", "items", "focus", "--data", out, "--track", "frame", "--draws", "100", "--top", "1")
     assert done.returncode == 0, done.stderr
     done = here(
         *("run", "focus", "--data", out, "--track", "frame", "--system", "majority"),

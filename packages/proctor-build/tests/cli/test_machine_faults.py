@@ -59,7 +59,7 @@ def test_simulating_on_a_full_disk(tmp_path: Path, there: bool, most_bytes: int)
     if there:
         out.mkdir()
     with full_disk(most_bytes):
-        done = proctor("build", "simulated", "--out", out, "--videos", "1", "--seconds", "8")
+        done = proctor("new", "simulated", out, "--videos", "1", "--seconds", "8")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]
     assert line == f"proctor: {out}: found file too large, expected a folder to write to, with room in it"
@@ -82,8 +82,12 @@ def test_a_read_only_disk(tracks: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(tempfile, "mkdtemp", refused)
     out = tmp_path / "out"
-    for command in (("simulated", "--videos", "1"), ("convert", tracks, "--to", "cvat"), ("focus", tracks)):
-        done = proctor("build", *command, "--out", out)
+    for command in (
+        ("new", "simulated", out, "--videos", "1"),
+        ("build", "convert", tracks, "--to", "cvat", "--out", out),
+        ("build", "focus", tracks, "--out", out),
+    ):
+        done = proctor(*command)
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
             f"proctor: {out}: found read-only file system, expected a folder to write to, with room in it"
@@ -108,11 +112,11 @@ def test_an_empty_folder_that_is_there_is_filled_and_stays_the_same(tmp_path: Pa
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("build", "simulated", "--out"),
+        ("new", "simulated"),
         ("build", "convert", "--to", "cvat", "--out", "out"),
         ("run", "clinicalskillqa", "--system", "random", "--data"),
         ("run", "focus", "--system", "random", "--data"),
-        ("store", "check", "--store"),
+        ("check", "store", "--store"),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
@@ -175,7 +179,7 @@ class _Careless(BenchmarkReader):
 
 
 @pytest.mark.parametrize(
-    "command", [("run", "--system", "random"), ("import", "x.json", "--name", "x"), ("validate", "x.json")]
+    "command", [("run", "--system", "random"), ("import", "x.json", "--name", "x"), ("check", "x.json")]
 )
 def test_an_item_of_another_package_that_can_not_be_is_one_line(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -189,7 +193,7 @@ def test_an_item_of_another_package_that_can_not_be_is_one_line(
         1,
         f"proctor: {tmp_path} (read by test_machine_faults.py): field 'options': found a list, {expected}\n",
     )
-    code, said = within("items", "audit", "wards", "--data", tmp_path)
+    code, said = within("audit", "items", "wards", "--data", tmp_path)
     assert (code, said.count("\n")) == (1, 1)
 
 
@@ -197,9 +201,9 @@ PIPED = {
     "run": ("run", "focus", "--data", "{folder}", "--system", "random"),
     "import": ("import", "focus", "{pipe}", "--data", "{good}", "--name", "x"),
     "import mediqa-eval": ("import", "mediqa-eval", "{pipe}", "--data", "{folder}"),
-    "validate focus": ("validate", "focus", "{pipe}", "--data", "{good}"),
-    "validate mediqa-eval": ("validate", "mediqa-eval", "{good}/requests.json", "--ratings", "{pipe}"),
-    "validate workflow": ("validate", "workflow", "{pipe}"),
+    "check focus": ("check", "focus", "{pipe}", "--data", "{good}"),
+    "check mediqa-eval": ("check", "mediqa-eval", "{good}/requests.json", "--ratings", "{pipe}"),
+    "check workflow": ("check", "workflow", "{pipe}"),
     "score": ("score", "clinicalskillqa", "{good}/requests.json", "--references", "{pipe}"),
     "weights": ("media", "pose", "{good}/A.png", "--weights", "{pipe}.onnx"),
     "keypoints": ("media", "pose", "{good}/A.png", "--keypoints", "{pipe}.json"),
@@ -236,7 +240,7 @@ def test_no_command_waits_for_a_pipe_or_reads_a_device(name: str, device: bool, 
         put(tmp_path / file)
     paths = {one: str(where) for one, where in folders.items()} | {"pipe": str(tmp_path / "pipe")}
     words = [word.format(**paths) for word in PIPED[name]]
-    code, said = within(*words, *(() if words[0] in {"validate", "media", "build"} else ("--store", tmp_path / "s.db")))
+    code, said = within(*words, *(() if words[0] in {"check", "media", "build"} else ("--store", tmp_path / "s.db")))
     assert code == 1, said
     assert "Traceback" not in said
     others = {"tracks": "found no such file or folder", "pictures": "found a name that leads out of the folder"}

@@ -178,7 +178,7 @@ def verify_commitment(found: Receipt, folder: Path) -> None:
 
 
 def validate_receipt(file: Path, request: ValidationRequest) -> PluginReport:
-    """`proctor validate receipt`: the signature by the option `key` (its digits, a file, or the challenge's folder), and
+    """`proctor check receipt`: the signature by the option `key` (its digits, a file, or the challenge's folder), and
     by `published` also the questions, references and rules. Works offline. Raises `InputError` for what differs."""
     if find_spec("cryptography") is None:
         raise ConfigurationError(f"receipts need cryptography: {pip_install('challenge')}")

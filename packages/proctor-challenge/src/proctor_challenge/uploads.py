@@ -1,4 +1,4 @@
-"""Uploads: the bytes are stored under their hash and checked by `proctor validate` in a process with limits; then the
+"""Uploads: the bytes are stored under their hash and checked by `proctor check` in a process with limits; then the
 submission is queued or refused."""
 
 from __future__ import annotations

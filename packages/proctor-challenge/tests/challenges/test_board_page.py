@@ -102,10 +102,10 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     wrong = proctor("challenge", "status", folder, PHASE, "--audience", "everybody")
     assert (wrong.returncode, "'organiser'" in wrong.stderr) == (2, True)
     file = answers(folder, tmp_path / "a.json", 0.6, seed=7)
-    handed = proctor("challenge", "submit", folder, PHASE, file, "--team", "alpha")
+    handed = proctor("challenge", "submission", "add", folder, PHASE, "alpha", "--file", file)
     assert (handed.returncode, handed.stdout) == (0, "alpha#2 was queued\n")
     assert (folder / "uploads" / file_hash(file)).stat().st_mode & 0o777 == 0o640
-    assert proctor("challenge", "submit", folder, PHASE, file, "--team", "Gamma").returncode == 1
+    assert proctor("challenge", "submission", "add", folder, PHASE, "Gamma", "--file", file).returncode == 1
 
 
 def test_what_does_not_fit_is_refused_with_its_problems(hosted: Hosted, tmp_path: Path) -> None:

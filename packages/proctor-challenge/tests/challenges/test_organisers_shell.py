@@ -55,8 +55,8 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(*words: object, code: int = 0) -> str:
-    """What a command of `proctor challenge` prints, or `proctor validate`."""
-    done = proctor(*([] if words[0] == "validate" else ["challenge"]), *map(str, words))
+    """What a command of `proctor challenge` prints, or `proctor check`."""
+    done = proctor(*([] if words[:2] == ("check", "receipt") else ["challenge"]), *map(str, words))
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout if code in {0, 3} else done.stdout + done.stderr
 
@@ -90,7 +90,7 @@ def test_a_team_is_added_changed_and_withdrawn(folder: Path) -> None:
     assert (found["Beta"]["disqualified"], bool(found["Beta"]["withdrawn"])) == ("two accounts", True)
     assert (found["Alpha"]["disqualified"], bool(found["Alpha"]["withdrawn"])) == ("", True)
     file = answers(folder, folder / "a.json", 0.5, seed=3)
-    assert "The team was withdrawn." in said("submit", folder, PHASE, file, "--team", "Beta", code=1)
+    assert "The team was withdrawn." in said("submission", "add", folder, PHASE, "Beta", "--file", file, code=1)
     assert said("team", "readmit", folder, "Beta") == "Beta is readmitted\n"
     assert rows("team", "list", folder)[1]["disqualified"] == ""
     assert "Disqualified" not in said("team", "list", folder)
@@ -141,11 +141,11 @@ def test_submissions_are_listed_cancelled_disqualified_and_reinstated(folder: Pa
     file = folder / "late.json"
     asked = json.loads((folder / "public" / PHASE / "requests.json").read_text())
     file.write_text(json.dumps([{"qID": one["qID"], "content": "yes", "latency": 31} for one in asked[:-2]]))
-    told = said("submit", folder, PHASE, file, "--team", "Alpha").splitlines()
+    told = said("submission", "add", folder, PHASE, "Alpha", "--file", file).splitlines()
     assert told[0] == f"wrong: late: {asked[0]['qID']}: found 31.000 s, expected at most 30 s"
     assert told[-1] == f"Alpha#2 was queued; {len(asked)} questions counted as wrong"
     (folder / "bad.json").write_text("[")
-    refused = said("submit", folder, PHASE, folder / "bad.json", "--team", "alpha", code=1)
+    refused = said("submission", "add", folder, PHASE, "alpha", "--file", folder / "bad.json", code=1)
     assert "the end of the file: it is cut off" in refused
     assert "alpha#3 was refused" in refused
     found = rows("submission", "list", folder)
@@ -179,17 +179,21 @@ def test_submissions_are_listed_cancelled_disqualified_and_reinstated(folder: Pa
 @pytest.mark.usefixtures("_unchecked")
 def test_an_identical_file_is_told_before_it_costs_a_result(folder: Path) -> None:
     file = answers(folder, folder / "a.json", 0.5, seed=3)
-    assert said("submit", folder, PHASE, file, "--team", "Alpha") == "Alpha#2 was queued\n"
-    told = said("submit", folder, PHASE, file, "--team", "alpha", code=1)
+    assert said("submission", "add", folder, PHASE, "Alpha", "--file", file) == "Alpha#2 was queued\n"
+    told = said("submission", "add", folder, PHASE, "alpha", "--file", file, code=1)
     assert told == (
         "proctor: The team has submitted this file in this phase before. It is number 2 (queued); --again submits it "
         "again, for another result.\n"
     )
-    assert said("submit", folder, PHASE, file, "--team", "Beta") == "Beta#2 was queued\n"  # another team's own
-    assert said("submit", folder, PHASE, file, "--team", "Alpha", "--again") == "Alpha#3 was queued\n"
+    assert (
+        said("submission", "add", folder, PHASE, "Beta", "--file", file) == "Beta#2 was queued\n"
+    )  # another team's own
+    assert said("submission", "add", folder, PHASE, "Alpha", "--file", file, "--again") == "Alpha#3 was queued\n"
     for number in (2, 3):
         said("submission", "cancel", folder, PHASE, f"Alpha#{number}")
-    assert said("submit", folder, PHASE, file, "--team", "Alpha") == "Alpha#4 was queued\n"  # none of them has a result
+    assert (
+        said("submission", "add", folder, PHASE, "Alpha", "--file", file) == "Alpha#4 was queued\n"
+    )  # none of them has a result
     challenge = Challenge.open(folder, "organiser")
     with pytest.raises(IdenticalError) as caught:
         submit_file(challenge, PHASE, "Alpha", file)
@@ -208,12 +212,12 @@ def test_a_receipt_is_printed_and_verified(folder: Path, tmp_path: Path) -> None
     assert said("submission", "receipt", folder, PHASE, "alpha#1", "--out", out) == f"{out} written\n"
     assert json.loads(out.read_text()) == printed
     assert "found a file that is there" in said("submission", "receipt", folder, PHASE, "alpha#1", "--out", out, code=1)
-    assert said("validate", "receipt", out, "--option", f"key={public / 'receipt-key.txt'}").startswith(
+    assert said("check", "receipt", out, "--option", f"key={public / 'receipt-key.txt'}").startswith(
         "Signed by this challenge, and unchanged."
     )
     file = folder / "bad.json"
     file.write_text("[")
-    said("submit", folder, PHASE, file, "--team", "Alpha", code=1)
+    said("submission", "add", folder, PHASE, "Alpha", "--file", file, code=1)
     assert "found no receipt (refused), expected a result" in said(
         "submission", "receipt", folder, PHASE, "Alpha#2", code=1
     )
@@ -222,14 +226,22 @@ def test_a_receipt_is_printed_and_verified(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["nothing.json", "folder"])
 def test_a_receipt_that_is_not_there_is_one_line(folder: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
-    told = said("validate", "receipt", tmp_path / name, "--option", f"key={'0' * 64}", code=1)
+    told = said("check", "receipt", tmp_path / name, "--option", f"key={'0' * 64}", code=1)
     assert told.startswith(f"proctor: {tmp_path / name}: found ")
     assert told.count("\n") == 1
     binary = tmp_path / "key.bin"
     binary.write_bytes(b"\xff\xfe")
     assert "found text that is not UTF-8" in said(
-        "validate", "receipt", tmp_path / name, "--option", f"key={binary}", code=1
+        "check", "receipt", tmp_path / name, "--option", f"key={binary}", code=1
     )
+
+
+@pytest.mark.parametrize("given", [("test",), ("test", "Alpha"), ("test", "--file", "a.json"), ("--team", "Alpha")])
+def test_a_submission_is_added_for_a_team_and_from_a_file(given: tuple[str, ...], tmp_path: Path) -> None:
+    told = said("submission", "add", tmp_path, *given, code=2)
+    example = "proctor challenge submission add DIR test Alpha --file answers.json"
+    assert told == f"proctor: PHASE, TEAM and --file are needed. Example: {example}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 # Descriptions
@@ -389,7 +401,7 @@ def test_status_shows_the_schedule_and_who_passed_a_gate(folder: Path) -> None:
         set_phase(connection, "final", PhaseState.OPEN, challenge.now(), checks=())
     challenge.close()
     file = answers(folder, folder / "a.json", 0.5, seed=3)
-    told = said("submit", folder, "final", file, "--team", "Beta", code=1)
+    told = said("submission", "add", folder, "final", "Beta", "--file", file, code=1)
     assert told == "proctor: The team has not passed the previous phase.\n"
 
 

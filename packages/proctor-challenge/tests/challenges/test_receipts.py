@@ -117,7 +117,7 @@ def test_the_key_is_kept_and_its_owner_s_alone(hosted: Hosted) -> None:
 def test_who_has_the_sealed_part_can_check_what_was_scored(hosted: Hosted, receipt: Path, tmp_path: Path) -> None:
     folder = tmp_path / "published"
     shutil.copytree(hosted.challenge.folder, folder)
-    command = ("validate", "receipt", receipt, "--option", f"key={key_of(hosted)}", "--option", f"published={folder}")
+    command = ("check", "receipt", receipt, "--option", f"key={key_of(hosted)}", "--option", f"published={folder}")
     good = proctor(*command)
     assert good.stdout.splitlines()[1] == "Questions, references and rules are those that it was scored by."
     keys = folder / f"sealed/{PHASE}/references.json"
@@ -142,10 +142,10 @@ def test_receipts_are_issued_once(hosted: Hosted) -> None:
 
 
 def test_the_command(hosted: Hosted, receipt: Path) -> None:
-    good = proctor("validate", "receipt", receipt, "--option", f"key={hosted.challenge.folder / KEY_FILE}")
+    good = proctor("check", "receipt", receipt, "--option", f"key={hosted.challenge.folder / KEY_FILE}")
     assert (good.returncode, good.stdout.splitlines()[0]) == (0, "Signed by this challenge, and unchanged.")
     receipt.write_text(receipt.read_text().replace("Hand Surgeons", "Hand surgeons"))
-    bad = proctor("validate", "receipt", receipt, "--option", f"key={key_of(hosted)}")
+    bad = proctor("check", "receipt", receipt, "--option", f"key={key_of(hosted)}")
     assert bad.returncode == 1
     assert "it was changed" in bad.stderr
-    assert proctor("validate", "receipt", receipt, "--option", "key=abc").returncode == 1
+    assert proctor("check", "receipt", receipt, "--option", "key=abc").returncode == 1

@@ -1,4 +1,4 @@
-"""What is no submission is refused, and what is late, missing or unreadable is wrong: the same for `proctor validate`, an
+"""What is no submission is refused, and what is late, missing or unreadable is wrong: the same for `proctor check`, an
 import, a hosted challenge (files and images), both packs, and the official toolkit. On hundreds of files at random."""
 
 from __future__ import annotations

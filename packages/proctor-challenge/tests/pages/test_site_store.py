@@ -42,7 +42,7 @@ OF_A_REVIEW = {
     "review status": "review status {0}",
     "review agreement": "review status {0} questions",
     "review export": "review export {0} questions --out {0}/out.csv",
-    "review sheet": "review sheet {0} questions anna --out {0}/out.csv",
+    "review export sheet": "review export {0} questions --what sheet --reader anna --out {0}/out.csv",
     "review reassign": "review update {0} --reassign anna --study questions",
 }
 

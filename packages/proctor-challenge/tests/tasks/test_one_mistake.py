@@ -1,4 +1,4 @@
-"""A mistake that a whole file shares is named once, by `proctor validate` and by a challenge's admission alike, and not by
+"""A mistake that a whole file shares is named once, by `proctor check` and by a challenge's admission alike, and not by
 its consequences for each of a thousand answers."""
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_a_mistake_of_the_whole_file_is_one_line(kind: str, focus: Path, tmp_pat
     with pytest.raises(InputError) as imported:
         python.import_answers("focus", file, data=focus, name="a", store=":memory:", form="")
     assert told in str(imported.value), "and so does an import"
-    done = proctor("validate", "focus", file, "--data", focus)
+    done = proctor("check", "focus", file, "--data", focus)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"proctor: {caught.value}\n")
 
 
@@ -124,9 +124,9 @@ def test_a_few_faults_are_still_told_one_by_one(focus: Path, tmp_path: Path) -> 
 
 def test_the_track_that_was_assumed_is_said(focus: Path, tmp_path: Path) -> None:
     file = _written(tmp_path / "answers.json", GOOD)
-    said = proctor("validate", "focus", file, "--data", focus)
+    said = proctor("check", "focus", file, "--data", focus)
     assert "Checked as the procedure track, since none was named (--track frame, segment or procedure)." in said.stderr
-    named = proctor("validate", "focus", file, "--data", focus, "--track", "procedure")
+    named = proctor("check", "focus", file, "--data", focus, "--track", "procedure")
     assert "none was named" not in named.stderr
 
 

@@ -276,7 +276,7 @@ def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityChe
     merged, and served over HTTP. `run` is the folder of the training; merged weights are written into it.
 
     A judge with a fault is not exported. Raises `InputError` for a folder without a trained judge, and if the folder to
-    export to exists. The command is `proctor validate judge`.
+    export to exists. The command is `proctor check judge`.
     """
     from proctor.models import ModelSpec
     from proctor_train import check_run, export_run

@@ -350,7 +350,7 @@ class CheckedParity(FrozenModel):
 
 def require_parity(run: Path) -> CheckedParity:
     """Raises `InputError` unless the weights in the run's folder were compared, without a fault."""
-    kept = read_model(run / _REPORT, CheckedParity, "a run whose paths were compared (proctor validate judge)")
+    kept = read_model(run / _REPORT, CheckedParity, "a run whose paths were compared (proctor check judge)")
     if _hashes(run) != kept.weights_sha256:
         raise InputError(run, found="other weights than those that were compared", expected="the same")
     ParityReport((), tuple(kept.faults)).check()

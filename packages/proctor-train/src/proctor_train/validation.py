@@ -1,4 +1,4 @@
-"""`proctor validate judge`: a trained judge along all its paths, before others get it."""
+"""`proctor check judge`: a trained judge along all its paths, before others get it."""
 
 from __future__ import annotations
 

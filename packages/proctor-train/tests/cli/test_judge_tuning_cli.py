@@ -65,7 +65,7 @@ def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) ->
     given = ("--format", "submission", "--scorer", scorer, "--out", out)
     code, said = within("export", "mediqa-eval", "--store", store, *given)
     assert code == 0, said
-    code, said = within("validate", "mediqa-eval", out, "--ratings", folder / "ratings.csv")
+    code, said = within("check", "mediqa-eval", out, "--ratings", folder / "ratings.csv")
     assert (code, "0 errors, 0 warnings" in said) == (0, True), said
     bare = tmp_path / "bare.db"
     assert within("import", "mediqa-eval", folder / "ratings.csv", "--data", folder, "--store", bare)[0] == 0

@@ -78,7 +78,7 @@ def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Pa
         assert done.returncode == 0, done.stderr
         written.append(out.read_text(encoding="utf-8"))
     assert written[0] == written[1]
-    linted = proctor("validate", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv")
+    linted = proctor("check", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv")
     assert linted.returncode == 0, linted.stdout
 
 

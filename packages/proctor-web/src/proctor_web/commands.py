@@ -142,7 +142,6 @@ def told_update(study_update: StudyUpdate) -> None:
 
 StudyName = Annotated[str, Option("The study's name.", metavar="STUDY", argument=True)]
 
-PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
 Address = Annotated[str, Option("The server's address, for the link. [default: that in the settings]", metavar="URL")]
 
 
@@ -151,21 +150,33 @@ def update(
     reassign: Annotated[
         str, Option("Instead, give this person's open work in --study to others.", metavar="NAME")
     ] = "",
-    study: Annotated[str, Option("With --reassign: the study's name.")] = "",
+    study: Annotated[str, Option("With --reassign or --submit: the study's name.")] = "",
+    submit: Annotated[
+        Path | None,
+        Option("Instead, submit the decisions of a filled-in sheet of --reader in --study.", metavar="FILE"),
+    ] = None,
+    reader: Annotated[str, Option("With --submit: whose sheet it is.", metavar="NAME")] = "",
     store: ReviewStore = None,
 ) -> None:
-    """Update studies and assign work.
+    """Update studies, assign work, read a sheet.
 
     As `proctor serve` does at its start: new items are added and assigned, and a changed item gets a new version. With
     --reassign, open work goes to readers of the plan who do not have it yet, those with the least work first; submitted
     readings stay.
 
+    With --submit, all decisions of a sheet (proctor review export --what sheet) become final, or none if a row is invalid
+    or was saved in the browser since. Rows without a decision stay open, with their comment as a draft. In an
+    adjudicator's row the comment is the reason.
+
     Example: proctor review update my-review
     """
-    if bool(reassign) != bool(study):
-        raise UsageError("--reassign NAME and --study STUDY need each other.")
+    if (submit is not None) != bool(reader) or (reassign and reader) or bool(study) != bool(reassign or reader):
+        raise UsageError("Give --reassign NAME --study STUDY, or --submit FILE --study STUDY --reader NAME, or none.")
     if reassign:
         _reassign(folder, study, reassign, store)
+        return
+    if submit is not None:
+        _submit_sheet(folder, study, reader, submit, store)
         return
     from proctor_web import open_review
 
@@ -183,6 +194,14 @@ def _reassign(folder: Path, study: str, name: str, store: str | None) -> None:
     print_line(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
     if tally.stay:
         print_note("add a reader to the plan for what is kept: all others have them already")
+
+
+def _submit_sheet(folder: Path, study: str, reader: str, file: Path, store: str | None) -> None:
+    from proctor_web import decisions_from
+
+    tally = decisions_from(folder, study, reader, file, store)
+    kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
+    print_line(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
 
 
 def sample(
@@ -274,35 +293,45 @@ def _show_agreement(folder: Path, study: str, store: str | None, output: OutputF
     show(output, tables[0].records if tables else [], *blocks)
 
 
-_SCORES = "scores"
+_SCORES, _SHEET = "scores", "sheet"
 
 
 def _exports() -> list[str]:
-    return [*names_in("proctor_web:EXPORTS")(), _SCORES]
+    return [*names_in("proctor_web:EXPORTS")(), _SCORES, _SHEET]
 
 
 def export(
     folder: ReviewFolder,
     study: StudyName,
     out: Annotated[Path | None, Option("The file: .jsonl, .csv, .parquet; .md for a datasheet.")] = None,
-    what: Annotated[str, Option("readings, consensus, datasheet or scores.", names=_exports)] = "readings",
+    what: Annotated[str, Option("readings, consensus, datasheet, scores or sheet.", names=_exports)] = "readings",
+    reader: Annotated[str, Option("With --what sheet: whose items.", metavar="NAME")] = "",
     store: ReviewStore = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Export readings or the consensus; or scores.
+    """Export readings, scores or a person's sheet.
 
     Writes every submitted reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
     or a section on the review for a datasheet. Of ratings of answers, `--what scores` makes scores by human:PSEUDONYM in
     the review's store, without a file, so that proctor audit compares judges with them; pairwise choices are shown as
     strengths of systems (Bradley-Terry).
 
+    `--what sheet` is for people without a browser: one item per row (CSV), with empty cells to fill in; an adjudicator's
+    rows show the readings that differ. `proctor review update --submit` reads it again. Orders, rationales, boxes and
+    moments need the browser.
+
     Example: proctor review export my-review questions --out readings.parquet
     """
+    if (what == _SHEET) != bool(reader):
+        raise UsageError("--what sheet and --reader NAME need each other.")
     if what == _SCORES:
         _make_scores(folder, study, store, output)
         return
     if out is None:
         raise UsageError("--out is missing. Give the file to write: --out readings.csv")
+    if what == _SHEET:
+        _write_sheet(folder, study, reader, out, store)
+        return
     from proctor_web import export_study
 
     print_line(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
@@ -318,37 +347,10 @@ def _make_scores(folder: Path, study: str, store: str | None, output: OutputForm
         print_line(f"{count_of(count, 'score')} by people")
 
 
-def sheet(
-    folder: ReviewFolder,
-    study: StudyName,
-    name: PersonName,
-    out: Annotated[Path | None, Option("The CSV file to write.")] = None,
-    submit: Annotated[Path | None, Option("A filled-in CSV file: submit its decisions.", metavar="FILE")] = None,
-    store: ReviewStore = None,
-) -> None:
-    """Write or read a person's items as CSV.
+def _write_sheet(folder: Path, study: str, reader: str, out: Path, store: str | None) -> None:
+    from proctor_web import sheet_for
 
-    For people without a browser: one item per row, with empty cells to fill in; an adjudicator's rows show the readings
-    that differ. Orders, rationales, boxes and moments need the browser.
-
-    With --submit, all decisions of the filled-in sheet become final, or none if a row is invalid or was saved in the
-    browser since. Rows without a decision stay open, with their comment as a draft. In an adjudicator's row the comment
-    is the reason.
-
-    Example: proctor review sheet my-review questions anna --out anna.csv
-    """
-    if (out is None) == (submit is None):
-        raise UsageError("Give one of --out FILE (write the sheet) and --submit FILE (read it filled in).")
-    if out is not None:
-        from proctor_web import sheet_for
-
-        print_line(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
-    if submit is not None:
-        from proctor_web import decisions_from
-
-        tally = decisions_from(folder, study, name, submit, store)
-        kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
-        print_line(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
+    print_line(f"{count_of(sheet_for(folder, study, reader, out, store), 'item')} in {out}")
 
 
 def _user_actions() -> list[str]:

@@ -60,11 +60,19 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     accept = {"decision": "accept", **dict.fromkeys(ALL_CHECKS, "yes")}
     for name in ("anna", "ben"):
         file = tmp_path / f"{name}.csv"
-        assert said("sheet", folder, "q", name, "--out", file) == f"4 items in {file}\n"
+        assert said("export", folder, "q", "--what", "sheet", "--reader", name, "--out", file) == f"4 items in {file}\n"
         reject = {"decision": "reject", "one_right": "no", "reason": "two are right"}
         fill(file, {"q0": reject} if name == "ben" else {}, accept)
-        assert said("sheet", folder, "q", name, "--submit", file) == "4 submitted, 0 submitted before, 0 left open\n"
-    assert proctor("review", "sheet", folder, "q", "anna", "--out", folder / "items.jsonl").returncode == 1
+        assert (
+            said("update", folder, "--study", "q", "--reader", name, "--submit", file)
+            == "4 submitted, 0 submitted before, 0 left open\n"
+        )
+    assert (
+        proctor(
+            "review", "export", folder, "q", "--what", "sheet", "--reader", "anna", "--out", folder / "items.jsonl"
+        ).returncode
+        == 1
+    )
     kept = proctor("review", "export", folder, "q", "--out", folder / "items.jsonl")
     assert "found a file that this command reads, expected another name" in kept.stderr
     assert (folder / "items.jsonl").read_text().startswith('{"id": "q0"')
@@ -89,8 +97,11 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     [
         (("status", "x"), "study: found 'x', expected one of q"),
         (("export", "q", "--out", "r.xlsx"), "found a file for readings that ends in '.xlsx', expected one of .jsonl"),
-        (("sheet", "q", "zoe", "--out", "a.csv"), "person: found 'zoe', expected one of"),
-        (("sheet", "q", "anna", "--submit", "none.csv"), "none.csv: found no such file"),
+        (
+            ("export", "q", "--what", "sheet", "--reader", "zoe", "--out", "a.csv"),
+            "person: found 'zoe', expected one of",
+        ),
+        (("update", "--study", "q", "--reader", "anna", "--submit", "none.csv"), "none.csv: found no such file"),
         (("export", "q", "--what", "scores"), "found the form question, expected a study with form: rating"),
     ],
 )
@@ -100,6 +111,33 @@ def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], t
     done = proctor("review", arguments[0], folder, *arguments[1:])
     assert done.returncode == 1
     assert told in done.stderr
+
+
+_TOGETHER = "--what sheet and --reader NAME need each other."
+_ONE = "Give --reassign NAME --study STUDY, or --submit FILE --study STUDY --reader NAME, or none."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("export", "q", "--what", "sheet", "--out", "a.csv"), _TOGETHER),
+        (("export", "q", "--reader", "anna", "--out", "a.csv"), _TOGETHER),
+        (("export", "q", "--what", "sheet", "--reader", "anna"), "--out is missing"),
+        (("update", "--submit", "a.csv"), _ONE),
+        (("update", "--submit", "a.csv", "--reader", "anna"), _ONE),
+        (("update", "--study", "q", "--reader", "anna"), _ONE),
+        (("update", "--study", "q"), _ONE),
+        (("update", "--reassign", "anna"), _ONE),
+        (("update", "--reassign", "anna", "--study", "q", "--submit", "a.csv", "--reader", "ben"), _ONE),
+    ],
+)
+def test_options_of_a_sheet_need_each_other(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    folder = questions(tmp_path)
+    before = sorted(folder.iterdir())
+    done = proctor("review", arguments[0], folder, *arguments[1:])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert sorted(folder.iterdir()) == before
 
 
 def test_exports_need_an_organiser(tmp_path: Path) -> None:
@@ -133,11 +171,11 @@ def rated(tmp_path: Path, form: str) -> Path:
 def decide(folder: Path, tmp_path: Path, cells: Any) -> None:
     for name in ("anna", "ben"):
         file = tmp_path / f"{name}.csv"
-        said("sheet", folder, "a", name, "--out", file)
+        said("export", folder, "a", "--what", "sheet", "--reader", name, "--out", file)
         with file.open(newline="") as opened:
             rows = list(csv.DictReader(opened))
         fill(file, {row["item"]: cells(row) for row in rows}, {})
-        said("sheet", folder, "a", name, "--submit", file)
+        said("update", folder, "--study", "a", "--reader", name, "--submit", file)
 
 
 def test_ratings_go_into_the_audit(tmp_path: Path) -> None:
@@ -182,9 +220,12 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     said("update", folder)
     accept = {"decision": "accept", **dict.fromkeys(ALL_CHECKS, "yes")}
     file = tmp_path / "ben.csv"
-    said("sheet", folder, "q", "ben", "--out", file)
+    said("export", folder, "q", "--what", "sheet", "--reader", "ben", "--out", file)
     fill(file, {"q0": accept}, {})
-    assert said("sheet", folder, "q", "ben", "--submit", file) == "1 submitted, 0 submitted before, 3 left open\n"
+    assert (
+        said("update", folder, "--study", "q", "--reader", "ben", "--submit", file)
+        == "1 submitted, 0 submitted before, 3 left open\n"
+    )
     alone = proctor("review", "update", folder, "--reassign", "ben", "--study", "q")
     assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 kept\n"
     assert "add a reader to the plan" in alone.stderr
@@ -195,8 +236,11 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
         said("update", folder, "--reassign", "ben", "--study", "q")
         == "3 items passed on, 0 gold items taken away, 0 kept\n"
     )
-    assert said("sheet", folder, "q", "ben", "--out", file).startswith("0 items")
-    counts = [int(said("sheet", folder, "q", name, "--out", file).split()[0]) for name in ("anna", "dora", "eve")]
+    assert said("export", folder, "q", "--what", "sheet", "--reader", "ben", "--out", file).startswith("0 items")
+    counts = [
+        int(said("export", folder, "q", "--what", "sheet", "--reader", name, "--out", file).split()[0])
+        for name in ("anna", "dora", "eve")
+    ]
     assert counts[0] == 4
     assert sorted(counts[1:]) == [1, 2]
     assert (

@@ -63,7 +63,7 @@ def test_a_store_knows_where_loaded_questions_lie(tmp_path: Path, monkeypatch: p
 
 def test_a_named_benchmark_that_was_loaded_is_remembered_too(tmp_path: Path) -> None:
     data, store = tmp_path / "data", tmp_path / "s.db"
-    shell("build", "simulated", "--out", data, "--videos", "1", "--seconds", "8", "--questions", "1")
+    shell("new", "simulated", data, "--videos", "1", "--seconds", "8", "--questions", "1")
     proctor.run(proctor.load("simulated", data), "random", conditions="text-only", limit=1, store=store)
     again = shell("run", "simulated", "--system", "random", "--condition", "text-only", "--store", store)
     assert again.returncode == 0, again.stderr

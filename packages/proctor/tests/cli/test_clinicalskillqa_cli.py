@@ -75,7 +75,7 @@ def test_without_references_a_run_is_kept_and_scored_when_they_come(task: Path, 
         {"id": "i02", "order": [*"BAD"], "rationale": "The pads come before the shock."},
         {"id": "i03", "order": [], "rationale": entries[2]["rationale"]},
     ]
-    code, said = within("validate", "clinicalskillqa", out, "--data", task)
+    code, said = within("check", "clinicalskillqa", out, "--data", task)
     assert code == 3
     assert "wrong: missing-label: item 'i02': found" in said
     code, said = within("score", "clinicalskillqa", out, "--references", with_references(task), "--format", "json")
@@ -130,7 +130,7 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
         {"order": [*"DBAC"]},
     ]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    code, said = within("validate", "clinicalskillqa", file, "--data", task)
+    code, said = within("check", "clinicalskillqa", file, "--data", task)
     assert code == 1
     lines = said.splitlines()
     assert [": ".join(line.split(": ")[:2]) for line in lines[:-1]] == [
@@ -145,23 +145,23 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
     ]
     assert lines[4] == ("wrong: missing-label: item 'i01': found C missing, expected each label of the instance once")
     assert lines[-1] == "5 answers to 3 instances: 3 errors, 3 counted as wrong, 1 warning"
-    code, said = within("validate", "clinicalskillqa", file, "--data", task, "--format", "json")
+    code, said = within("check", "clinicalskillqa", file, "--data", task, "--format", "json")
     assert (code, first_json(said)["errors"], first_json(said)["wrong"]) == (1, 3, 3)
     rows = [{key: value for key, value in one.items() if key != "video"} for one in KEYS]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert within("validate", "clinicalskillqa", file, "--data", task)[0] == 0
+    assert within("check", "clinicalskillqa", file, "--data", task)[0] == 0
 
 
 def test_lint_shows_three_of_many(task: Path, tmp_path: Path) -> None:
     file = tmp_path / "said.json"
     rows = [{"id": f"x{number}", "order": "A > B", "rationale": "why"} for number in range(7)]
     file.write_text(json.dumps([*rows, *KEYS]), encoding="utf-8")
-    code, said = within("validate", "clinicalskillqa", file, "--data", task)
+    code, said = within("check", "clinicalskillqa", file, "--data", task)
     line = said.splitlines()[0]
     assert code == 1
     assert line.startswith("error: unknown: 7 times: expected an instance of the folder; found item 'x0': entry 1;")
     assert line.endswith("and 4 more (--all)")
-    lines = within("validate", "clinicalskillqa", file, "--data", task, "--all")[1].splitlines()
+    lines = within("check", "clinicalskillqa", file, "--data", task, "--all")[1].splitlines()
     assert sum(line.startswith("error: unknown: ") for line in lines) == 7
 
 

@@ -64,7 +64,7 @@ def test_a_run_becomes_a_submission_that_lint_and_import_read(store: Path, toolk
     )
     assert responses == {name: given[name] for name in responses} == given
     assert answer == {name: {"qID": name, "content": given[name]["content"]} for name in given}
-    lint = proctor("validate", "focus", tmp_path / "responses.json", "--data", toolkit, "--format", "json")
+    lint = proctor("check", "focus", tmp_path / "responses.json", "--data", toolkit, "--format", "json")
     assert json.loads(lint.stdout)["by_rule"] == {"format": 339, "late": 35, "missing": 54}
     done = proctor("export", "focus", "--store", store, "--format", "answer", "--out", tmp_path / "a.json")
     assert done.returncode == 1

@@ -31,7 +31,7 @@ def test_a_submission_of_the_real_answers_passes_lint_and_audit(data: Path, tmp_
     code, said = export(store, out, "--template", ratings)
     assert (code, "2904 rows in " in said) == (0, True), said
     assert len(rows_of(out)) == 2904
-    code, said = within("validate", "mediqa-eval", out, "--ratings", ratings)
+    code, said = within("check", "mediqa-eval", out, "--ratings", ratings)
     assert (code, "0 errors, 0 warnings" in said) == (0, True), said
     code, said = within("audit", "mediqa-eval", "--store", store, "--protocol", "official")
     assert (code, len(json.loads(said))) == (0, 98), said
@@ -96,7 +96,7 @@ def test_allow_missing_leaves_rows_out_and_says_so(tmp_path: Path) -> None:
     assert (code, "8 rows in " in said) == (0, True), said
     assert len(rows_of(out)) == 8
     assert all(row["value"] for row in rows_of(out))
-    code, said = within("validate", "mediqa-eval", out, "--ratings", tmp_path / "ratings.csv", "--all")
+    code, said = within("check", "mediqa-eval", out, "--ratings", tmp_path / "ratings.csv", "--all")
     assert code == 1
     assert said.count("error: found no row for iiyi, E1, en, S1, ") == 6
     assert "no row for iiyi, E1, en, S1, overall" in said

@@ -1,4 +1,4 @@
-"""`proctor validate`: everything that is wrong with a submission, in one list."""
+"""`proctor check`: everything that is wrong with a submission, in one list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def spoilt(task: Path, tmp_path: Path) -> Callable[[Callable[[list[dict[str, str
 
 
 def test_a_good_submission(task: Path) -> None:
-    done = proctor("validate", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv")
+    done = proctor("check", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "0 errors, 0 warnings"
 
@@ -59,7 +59,7 @@ def test_everything_is_listed_at_once(
                 row["value"] = "-1" if row["metric"] == "writing-style" else "0.5"
 
     file = spoilt(change)
-    done = proctor("validate", "mediqa-eval", file, "--ratings", task / "ratings.csv", "--format", "json")
+    done = proctor("check", "mediqa-eval", file, "--ratings", task / "ratings.csv", "--format", "json")
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
     listed = [(one["level"], one["row"], one["column"], one["found"], one["expected"]) for one in found["findings"]]
@@ -103,7 +103,7 @@ def test_published_splits_and_other_scales(
     def change(rows: list[dict[str, str]]) -> None:
         rows[0]["value"] = "-3.5"
 
-    command = ("validate", "mediqa-eval", spoilt(change), "--ratings", task / "ratings.csv")
+    command = ("check", "mediqa-eval", spoilt(change), "--ratings", task / "ratings.csv")
     assert "row 2, column 'value': found -3.5, expected 0 to 1, or -1 to opt out" in proctor(*command).stdout
     assert proctor(*command, "--option", "any-scale=true").returncode == 0
     done = proctor(*command, "--option", "any-scale=true", "--option", "split=valid")
@@ -125,10 +125,10 @@ def test_a_template_without_ratings_is_enough(
 
     template = spoilt(change).rename(tmp_path / "template.csv")
     good = task / "submission_overlap.csv"
-    code, said = within("validate", "mediqa-eval", good, "--ratings", template)
+    code, said = within("check", "mediqa-eval", good, "--ratings", template)
     assert (code, said.splitlines()[-1]) == (0, "0 errors, 0 warnings")
     wrong = spoilt(lambda rows: rows[2].update(candidate="Another text."))
-    code, said = within("validate", "mediqa-eval", wrong, "--ratings", template)
+    code, said = within("check", "mediqa-eval", wrong, "--ratings", template)
     assert code == 1
     assert said.startswith(
         "error: row 4, column 'candidate': found another text than the given one, expected the same\n"
@@ -136,7 +136,7 @@ def test_a_template_without_ratings_is_enough(
 
 
 def test_without_answers_the_split_is_checked_and_the_rest_said(task: Path) -> None:
-    command = ("validate", "mediqa-eval", task / "submission_overlap.csv")
+    command = ("check", "mediqa-eval", task / "submission_overlap.csv")
     code, said = within(*command, "--option", "split=test")
     lines = said.splitlines()
     assert code == 1
@@ -158,7 +158,7 @@ def test_without_answers_the_split_is_checked_and_the_rest_said(task: Path) -> N
 def test_a_file_that_cannot_be_read(content: bytes, said: str, task: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_bytes(content)
-    done = proctor("validate", "mediqa-eval", file, "--ratings", task / "ratings.csv")
+    done = proctor("check", "mediqa-eval", file, "--ratings", task / "ratings.csv")
     assert done.returncode == 1
     assert done.stdout.startswith(said)
     assert done.stdout.endswith("1 error, 0 warnings\n")

@@ -16,7 +16,7 @@ READERS = [
     "report toy --out page.html", "export toy --out sums.json --format sums", "reproduce toy", "score toy --judge rouge",
     "audit toy", "list runs", "list metrics", "judge fit toy --method choice --out choice.json", "judge compare toy",
     "judge compare toy --model openai:m", "train generative-judge toy --base weights --out judge",
-    "train classifier-judge toy --out classifier", "items audit toy", "store check", "store change rename toy --system a --to b",
+    "train classifier-judge toy --out classifier", "audit items toy", "check store", "store change rename toy --system a --to b",
     "store change delete toy --all --yes", "import toy open.csv --decided-by anna", "worker --once",
     "store change disqualify toy --system a --reason told",
     "import mediqa-eval ratings.csv --scorer human:anna",

@@ -96,7 +96,7 @@ def test_the_item_audit_is_kept_where_a_store_is_named(path: Path) -> None:
 
 
 def test_an_audit_of_items_has_both_p_in_its_rows(path: Path) -> None:
-    common = ("items", "audit", "clips", "--store", path, "--draws", "100")
+    common = ("audit", "items", "clips", "--store", path, "--draws", "100")
     rows = list(csv.DictReader(io.StringIO(proctor(*common, "--format", "csv").stdout)))
     found = json.loads(proctor(*common, "--format", "json").stdout)
     both = [(one["p"], one["p_holm"]) for kind in found["formats"] for one in kind["baselines"]]
@@ -181,7 +181,7 @@ def test_long_work_shows_that_it_goes_on_and_leaves_nothing(monkeypatch: pytest.
         (("results", "clips"), "computing scores and intervals"),
         (("analyze", "clips", "--stability", "0"), "analyzing"),
         (("report", "clips", "--out", "{out}"), "writing the report"),
-        (("items", "audit", "clips"), "auditing the items"),
+        (("audit", "items", "clips"), "auditing the items"),
     ],
 )
 def test_each_long_command_says_what_it_does(

@@ -120,7 +120,7 @@ def test_shortest_option_run_by_hand(tree: Path, tmp_path: Path) -> None:
 
 
 def test_the_item_audit_finds_the_rule_by_itself(tree: Path) -> None:
-    done = proctor("items", "audit", "rexsonovqa", "--data", tree, "--format", "json", "--draws", "300")
+    done = proctor("audit", "items", "rexsonovqa", "--data", tree, "--format", "json", "--draws", "300")
     assert done.returncode == 0, done.stderr
     (choice,) = json.loads(done.stdout)["formats"]
     rules = [baseline for baseline in choice["baselines"] if baseline["kind"] == "rule"]

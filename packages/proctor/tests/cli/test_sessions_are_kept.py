@@ -82,11 +82,11 @@ SESSIONS = {
         show fuzzed q004 --format csv
         show fuzzed q999
         list runs --store STORE
-        items audit fuzzed --draws 100 --top 2
-        items audit fuzzed --draws 100 --all-items --format csv
+        audit items fuzzed --draws 100 --top 2
+        audit items fuzzed --draws 100 --all-items --format csv
     """,
     "store": """
-        store check
+        check store
         store change rename fuzzed --system alpha --to omega
         store change rename fuzzed --system alpha --to beta --yes
         store change rename fuzzed --system alpha --to omega --yes
@@ -115,7 +115,7 @@ SESSIONS = {
         score fuzzed FOLDER/p.json --model x
         score fuzzed FOLDER/p.json
         reproduce fuzzed
-        validate fuzzed FOLDER/p.json
+        check fuzzed FOLDER/p.json
         reproduce --published FOLDER/nothing
     """,
     "report": """
@@ -171,10 +171,10 @@ SESSIONS = {
         run simulated --condition text-only --system randm
         run simulated --condition text-only --model openai:m --price 1
         run simulated --condition video --system random
-        validate simulated FOLDER/nothing.json
+        check simulated FOLDER/nothing.json
         show simulated
         show simulated q001 --system longest-option
-        items audit simulated --draws 100
+        audit items simulated --draws 100
         results simulated --draws 100 --by question_type
         list runs --store STORE
     """,
@@ -188,7 +188,7 @@ ON_A_TERMINAL = """
     show fuzzed --by level
     show fuzzed q003 --system alpha
     show fuzzed q004 --condition text-only --prompt
-    items audit fuzzed --draws 100 --top 2
+    audit items fuzzed --draws 100 --top 2
     list metrics --store STORE
     audit --scores ONE --ratings RATINGS --draws 100
     store change disqualify fuzzed --system alpha --reason why

@@ -47,7 +47,7 @@ def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "Deleted 1 run, 48 answers\n")
     del before["looker", "black"]
     assert runs(path) == before
-    assert proctor("store", "check", "--store", path).returncode == 0
+    assert proctor("check", "store", "--store", path).returncode == 0
     assert "looker" in proctor("results", "toy", "--store", path, "--draws", "100").stdout
 
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import proctor
 from proctor.core import ConfigurationError, InputError
 from proctor.judges import passage_index
 from proctor.judges.dimensions.contexts import PairReranker, Sought
@@ -398,14 +399,32 @@ def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path, 
         passage_index.load_pair_scorer(str(tmp_path / "empty"))
 
 
-def test_the_index_on_the_command_line(tmp_path: Path, real_encoder: None) -> None:
+def test_documents_are_checked_and_indexed(tmp_path: Path, real_encoder: None) -> None:
     folder = document_folder(tmp_path)
-    code, said = within("judge", "index", folder, "--query", "ice on a burn", "--top", "1")
+    code, said = within("check", "documents", folder, "--option", "query=ice on a burn", "--option", "top=1")
     assert code == 0, said
     assert "3 passages of 3 documents, built:" in said
     (found,) = (line.split() for line in said.splitlines() if line.strip().startswith("burns.md"))
     assert found[1:4] == ["–", "1", "1"]  # a page that is none, and its place by words and by meaning
-    code, said = within("judge", "index", folder)
+    code, said = within("check", "documents", folder)
     assert "3 passages of 3 documents, current:" in said
-    code, said = within("judge", "index", folder, "--overlap", "100")
-    assert (code, "give at most half of --size, 80" in said) == (1, True)
+    elsewhere = tmp_path / "elsewhere"
+    report = proctor.validate("documents", folder, options={"out": str(elsewhere), "size": 40})
+    assert report.json == {"passages": 3, "documents": 3, "built": True, "index": str(elsewhere)}
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("overlap=100", "--option: found overlap=100, expected at most half of size, 80"),
+        ("size=3", "--option, field 'size': found 3, expected at least 8"),
+        ("top=0", "--option, field 'top': found 0, expected at least 1"),
+        ("words=3", "--option: found 'words', expected one of query, top, out, encoder, size, overlap"),
+    ],
+)
+def test_options_of_documents_are_refused_in_one_line(option: str, told: str, tmp_path: Path) -> None:
+    folder = document_folder(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    code, said = within("check", "documents", folder, "--option", option)
+    assert (code, said.splitlines()) == (1, [f"proctor: {told}"])
+    assert sorted(tmp_path.rglob("*")) == before

@@ -124,7 +124,7 @@ def test_sizes_that_are_none(text: str) -> None:
 
 
 def test_a_run_leaves_out_broken_media_and_bounds_its_cache(tmp_path: Path) -> None:
-    made = proctor("build", "simulated", "--out", tmp_path / "sim", "--videos", "2", "--seed", "1")
+    made = proctor("new", "simulated", tmp_path / "sim", "--videos", "2", "--seed", "1")
     assert made.returncode == 0, made.stderr
     videos = sorted((tmp_path / "sim").rglob("*.mp4"))
     broken = videos[0]

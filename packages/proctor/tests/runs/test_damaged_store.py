@@ -1,4 +1,4 @@
-"""A store that something else has changed: every reader says so in one line, and `store check` names the row."""
+"""A store that something else has changed: every reader says so in one line, and `check store` names the row."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_everything(file: Path) -> None:
 def test_a_whole_store_is_found_whole(file: Path) -> None:
     read_everything(file)
     assert list(check_store(Store(file, create=False))) == []
-    done = proctor("store", "check", "--store", file)
+    done = proctor("check", "store", "--store", file)
     assert (done.returncode, done.stdout) == (0, "Every row can be read.\n")
 
 
@@ -93,13 +93,13 @@ def test_of_many_damaged_rows_a_hundred_are_named_and_the_rest_counted(file: Pat
     numbers = "with recursive n(number) as (select 1 union all select number + 1 from n where number < 100)"
     connection.execute(f"insert into judgements ({named}) {numbers} select {copied} from judgements, n")
     connection.commit()
-    told = proctor("store", "check", "--store", file)
+    told = proctor("check", "store", "--store", file)
     assert (told.returncode, len(told.stdout.splitlines())) == (1, 101)
     assert "more" not in told.stdout
     connection.execute("update judgements set body = 'yes'")
     connection.commit()
     connection.close()
-    told = proctor("store", "check", "--store", file)
+    told = proctor("check", "store", "--store", file)
     *rows, more, damaged = told.stdout.splitlines()
     assert (told.returncode, len(rows), more) == (1, 100, "and 1 more")
     assert damaged.startswith("101 damaged: restore a copy")
@@ -161,7 +161,7 @@ def test_damage_is_said_in_one_line_and_the_row_is_named(file: Path, name: str) 
     if name in HARMLESS:
         read_everything(file)
     else:
-        with pytest.raises(InputError, match=r"proctor store check names the rows$") as caught:
+        with pytest.raises(InputError, match=r"proctor check store names the rows$") as caught:
             read_everything(file)
         assert str(caught.value).startswith(f"{file}: found ")
     if line:
@@ -200,7 +200,7 @@ def test_the_check_of_damaged_pages_says_which_tables_can_be_read(file: Path) ->
     connection.close()
     content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     file.write_bytes(content)
-    done = proctor("store", "check", "--store", file)
+    done = proctor("check", "store", "--store", file)
     assert done.returncode == 1
     assert "table orders: 0 rows can be read, then: database disk image is malformed" in done.stdout.splitlines()
     assert "table answers" not in done.stdout
@@ -218,7 +218,7 @@ def test_another_version_is_refused(file: Path, version: str) -> None:
 
 def test_the_command_names_the_rows_and_says_what_to_do(file: Path) -> None:
     damage(file, "update answers set status = 'perhaps' where item = 3")
-    done = proctor("store", "check", "--store", file)
+    done = proctor("check", "store", "--store", file)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "table answers, row with run 1, item 3, repetition 0: ValueError: 'perhaps' is not a valid Status",
@@ -251,9 +251,9 @@ def test_a_store_in_a_place_that_takes_none(tmp_path: Path) -> None:
 def test_of_many_damaged_rows_the_first_are_listed_and_the_others_counted(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.cli.store._SHOWN", 3)
+    monkeypatch.setattr("proctor.shell.file_checks._SHOWN", 3)
     damage(file, "update answers set status = 'perhaps'")
-    said = proctor("store", "check", "--store", file).stdout.splitlines()
+    said = proctor("check", "store", "--store", file).stdout.splitlines()
     assert len(said) == 5
     assert said[3] == "and 13 more"
     assert said[4].startswith("16 damaged: ")

@@ -70,7 +70,7 @@ def test_every_command_says_it_in_one_line(tmp_path: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.executescript(FORMER)
     connection.close()
-    commands = (("list", "runs"), ("results", "clips"), ("store", "check"), ("report", "clips"))
+    commands = (("list", "runs"), ("results", "clips"), ("check", "store"), ("report", "clips"))
     for command in commands:
         done = proctor(*command, "--store", file)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), (command, done.stderr)

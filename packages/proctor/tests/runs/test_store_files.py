@@ -178,7 +178,7 @@ def locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_reading_waits_for_nobody(locked: Path) -> None:
     assert answered(locked) == {"one": 1}
-    assert proctor("store", "check", "--store", locked).stdout == "Every row can be read.\n"
+    assert proctor("check", "store", "--store", locked).stdout == "Every row can be read.\n"
     store = Store(locked)  # which may be written, and is there
     assert store.settled(store.runs("toy")[0]) == {"q0"}
     with pytest.raises(InputError, match="found database is locked, expected a store that can be written"):
@@ -299,7 +299,7 @@ def closed(path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 def test_a_store_is_read_where_nothing_may_be_written(closed: Path, tmp_path: Path) -> None:
     code, said = obeying("list", "runs", "--store", closed, "--format", "csv")
     assert (code, said.splitlines()[1].split(",")[:4]) == (0, ["toy", "one", "video", "1"])
-    assert obeying("store", "check", "--store", closed) == (0, "Every row can be read.\n")
+    assert obeying("check", "store", "--store", closed) == (0, "Every row can be read.\n")
     code, said = obeying("store", "merge", closed, "--store", tmp_path / "all.db")
     assert code == 0, said
     assert answered(tmp_path / "all.db") == {"one": 1}

@@ -208,7 +208,7 @@ def test_a_model_in_the_shell(tmp_path: Path) -> None:
     folder = tmp_path / "clips"
     folder.mkdir()
     (folder / "questions.jsonl").write_text("\n".join(lines) + "\n")
-    common = ("items", "audit", folder, "--draws", "100", "--model", "openai:blind")
+    common = ("audit", "items", folder, "--draws", "100", "--model", "openai:blind")
     code, text = within(*common)
     assert code == 2
     assert "--store" in text

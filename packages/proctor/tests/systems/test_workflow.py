@@ -220,14 +220,14 @@ def test_the_command_lists_everything_at_once(tmp_path: Path) -> None:
         content["steps"][3]["after"] = ["stir"]
 
     file = written(tmp_path, change)
-    done = proctor("validate", "workflow", file)
+    done = proctor("check", "workflow", file)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         f"{file}: step 'boil', field 'shown_by': found the unknown fact 'steam', expected a name of this file",
         f"{file}: step 'drink', field 'after': found the unknown step 'stir', expected a name of this file",
         "2 errors",
     ]
-    good = proctor("validate", "workflow", written(tmp_path, lambda _: None), "--format", "json")
+    good = proctor("check", "workflow", written(tmp_path, lambda _: None), "--format", "json")
     assert (good.returncode, json.loads(good.stdout)["errors"]) == (0, 0)
 
 

@@ -190,7 +190,7 @@ def test_what_is_no_list_is_an_input_error(folder: Path, text: str, message: str
 
 def test_an_id_moves_no_cursor(folder: Path) -> None:
     (folder / "answer.json").write_text(json.dumps([*GOOD, entry("q\x1b[2Jx\nerror: none")]))
-    done = proctor("validate", "focus", folder / "answer.json", "--data", folder)
+    done = proctor("check", "focus", folder / "answer.json", "--data", folder)
     assert done.returncode == 1
     assert "\x1b" not in done.stdout
     assert len(done.stdout.splitlines()) == 2
@@ -200,7 +200,7 @@ def test_the_program_says_what_will_be_wrong_and_ends_with_three(folder: Path) -
     """What is no submission ends it with one: see `test_an_id_moves_no_cursor`."""
     file = folder / "answer.json"
     file.write_text(json.dumps([entry("q1", "maybe"), entry("q2", "score: 5")]))
-    arguments = ("validate", "focus", file, "--data", folder, "--track", "procedure")
+    arguments = ("check", "focus", file, "--data", folder, "--track", "procedure")
     done = proctor(*arguments, "--format", "json")
     assert done.returncode == 3
     found = json.loads(done.stdout)
@@ -252,15 +252,15 @@ def test_where_a_latency_is_required_every_answer_without_one_is_late(folder: Pa
     assert [(one.rule, one.location, one.severity) for one in found.findings] == [
         ("no-latency", name, "wrong") for name in FORMATS
     ]
-    code, printed = within("validate", "focus", file, "--data", folder, "--latency", "required")
+    code, printed = within("check", "focus", file, "--data", folder, "--latency", "required")
     assert (code, "found no latency, expected seconds, at most 30" in printed) == (3, True)
 
 
 def test_the_time_limit_is_that_of_the_phase(folder: Path) -> None:
     file = folder / "answer.json"
     file.write_text(json.dumps([entry("q1", latency=7.5), *GOOD[1:]]))
-    assert within("validate", "focus", file, "--data", folder)[0] == 0
-    code, printed = within("validate", "focus", file, "--data", folder, "--budget", "5")
+    assert within("check", "focus", file, "--data", folder)[0] == 0
+    code, printed = within("check", "focus", file, "--data", folder, "--budget", "5")
     assert code == 3
     assert "wrong: late: q1: found 7.500 s, expected at most 5 s" in printed
 
@@ -300,7 +300,7 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
     )
     file.write_text(json.dumps([entry("q1", "no"), entry("q2", "any"), entry("q3", "")]))
     assert [one.rule for one in validate_submission(file, benchmark).findings] == ["format"], "empty is no format"
-    code, printed = within("validate", "focus", file, "--data", blind)
+    code, printed = within("check", "focus", file, "--data", blind)
     assert code == 3
     assert "not checked: whether answers are right: no reference for 3 questions" in printed
 
@@ -342,7 +342,7 @@ def test_many_findings_of_one_cause_are_one_line(folder: Path) -> None:
     (folder / "references.json").write_text(json.dumps(references))
     file = folder / "answer.json"
     file.write_text(json.dumps([entry(name, f"perhaps {name}") for name in names[:40]]))
-    code, printed = within("validate", "focus", file, "--data", folder)
+    code, printed = within("check", "focus", file, "--data", folder)
     lines = printed.splitlines()
     assert code == 3
     assert lines == [
@@ -357,7 +357,7 @@ def test_many_findings_of_one_cause_are_one_line(folder: Path) -> None:
         "40 answers to 50 questions: 0 errors, 50 counted as wrong, 0 warnings (format 40, missing 10)",
         "Checked as the procedure track, since none was named (--track frame, segment or procedure).",
     ]
-    _, every = within("validate", "focus", file, "--data", folder, "--all")
+    _, every = within("check", "focus", file, "--data", folder, "--all")
     assert len(every.splitlines()) == 52
 
 

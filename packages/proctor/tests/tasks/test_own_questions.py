@@ -420,7 +420,7 @@ def test_the_example_is_whole_and_runs_the_whole_way(tmp_path: Path) -> None:
     made = shell("import", folder, answers, "--name", "me", "--store", store, **cache)
     assert made.stdout.startswith("7 answers and 0 judgements as me / video"), made.stderr
     assert "3 items of my-questions without an answer" in made.stderr
-    for command in (["results"], ["compare"], ["show"], ["items", "audit"]):
+    for command in (["results"], ["compare"], ["show"], ["audit", "items"]):
         item = ["disc-2"] if command == ["show"] else []
         done = shell(*command, str(folder), *item, "--store", store)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr

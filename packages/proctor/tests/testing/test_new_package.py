@@ -166,15 +166,15 @@ def test_nothing_is_left_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_command_says_what_comes_next(tmp_path: Path) -> None:
-    done = run_proctor("new", "package", NAME, "--out", tmp_path / "kit")
-    assert (done.returncode, done.stdout) == (0, f"18 files in {tmp_path / 'kit'}\n")
-    assert f"Next: pip install -e {tmp_path / 'kit'}" in done.stderr
-    done = run_proctor("new", "package", "Kit", "--out", tmp_path / "other")
+    done = run_proctor("new", "package", tmp_path / NAME)
+    assert (done.returncode, done.stdout) == (0, f"18 files in {tmp_path / NAME}\n")
+    assert f"Next: pip install -e {tmp_path / NAME}" in done.stderr
+    done = run_proctor("new", "package", tmp_path / "Kit")
     assert (done.returncode, done.stderr) == (
         2,
         "proctor: NAME: found 'Kit', expected small letters and digits, with hyphens between them\n",
     )
-    said = json.loads(run_proctor("new", "package", NAME, "--out", tmp_path / "json", "--format", "json").stdout)
+    said = json.loads(run_proctor("new", "package", tmp_path / "json" / NAME, "--format", "json").stdout)
     assert (said["name"], set(said["files"])) == (NAME, FILES)
 
 
@@ -184,7 +184,45 @@ def test_without_a_kind_it_is_an_example_of_questions(tmp_path: Path) -> None:
         done = run_proctor(*words, folder)
         assert done.returncode == 0, done.stderr
         assert (folder / "questions.csv").is_file()
-    done = run_proctor("new", "package")
-    assert done.returncode == 2
-    assert "NAME" in done.stderr
-    assert "Commands:" in run_proctor("new", "--help").stdout
+
+
+@pytest.mark.parametrize("kind", ["package", "questions", "simulated"])
+def test_a_kind_alone_lacks_its_folder(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run_proctor("new", kind)
+    told = f"proctor: DIR is missing. Give a new folder: proctor new {kind} DIR\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_kind_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    done = run_proctor("new", "benchmark", tmp_path / "mine")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "proctor: KIND 'benchmark' is unknown: choose one of package, questions, simulated\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--videos 3", "--seconds 9", "--questions 1", "--narrated", "--seed 1"])
+@pytest.mark.parametrize("kind", ["package", "questions"])
+def test_what_only_the_simulation_takes_is_refused(kind: str, option: str, tmp_path: Path) -> None:
+    done = run_proctor("new", kind, tmp_path / "lap-kit", *option.split())
+    name = option.partition(" ")[0]
+    told = f"proctor: {name} has no part here: it goes with proctor new simulated DIR\n"
+    assert (done.returncode, done.stderr) == (2, told)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_simulated_videos_are_as_many_and_as_long_as_was_asked(tmp_path: Path) -> None:
+    done = run_proctor(
+        *("new", "simulated", tmp_path / "sim", "--videos", "2", "--seconds", "9"),
+        *("--questions", "3", "--narrated", "--seed", "7"),
+    )
+    assert (done.returncode, done.stdout) == (0, f"2 simulated videos in {tmp_path / 'sim'}\n")
+    manifest = json.loads((tmp_path / "sim" / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["seed"], len(manifest["videos"])) == (7, 2)
+    assert {video["seconds"] for video in manifest["videos"]} == {9.0}
+    asked = json.loads((tmp_path / "sim" / "questions.json").read_text(encoding="utf-8"))
+    assert len(asked["questions"]) == 6
+    assert len(list((tmp_path / "sim").rglob("*.vtt"))) == 2

@@ -91,7 +91,7 @@ def build(
 def _next_line(out: Path, track: str) -> str:
     named = "" if track == "procedure" else f" --track {track}"
     return (
-        f"Next: proctor items audit focus --data {shell_word(out)}{named}; "
+        f"Next: proctor audit items focus --data {shell_word(out)}{named}; "
         f"proctor run focus --data {shell_word(out)}{named} --media VIDEOS --model PROVIDER:NAME"
     )
 

@@ -9,8 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from proctor.cli import (
     Output,
     OutputFormat,
@@ -22,7 +20,7 @@ from proctor.cli import (
     show_plugin_report,
     show_steps,
 )
-from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, one_of, shell_word
+from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, extension, one_of, shell_word
 from proctor.shell import BenchmarkName, Seed, Track, names_in
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
@@ -193,7 +191,9 @@ def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
     from proctor_challenge import NewChallenge, demonstrate
 
     started, made = time.monotonic(), out / "procedures"
-    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
+    extension("new.simulated", "proctor", "proctor demo --challenge")(
+        made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed
+    )
     named: dict[str, Any] = {"procedure": "simulated procedure", "questions": 20, "allow_findings": True, "seed": seed}
     COMMANDS.get("build.focus")([made / "tracks"], show_steps, out=out / "questions", **named)
     last = max(1, videos // 6)
@@ -205,7 +205,7 @@ def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
     show_boards(shown.folder, shown.phase, out / "boards.html", "organiser", shown.store, OutputFormat.TABLE)
     print_line(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
     print_note(
-        f"Next: proctor challenge status {there}; proctor validate receipt {shell_word(shown.receipt)} --option key={there}",
+        f"Next: proctor challenge status {there}; proctor check receipt {shell_word(shown.receipt)} --option key={there}",
         f"In the browser: proctor serve users add {there} me --role organiser; proctor serve {there} --same-user",
     )
 
@@ -289,39 +289,6 @@ def _show_prizes(folder: Path, phase: str, store: str | None, output: OutputForm
         show(output, [content] if output is OutputFormat.JSON else rows)
     if content["outdated"]:
         print_note("Places are from before the last decision on a team or submission: a worker recomputes them.")
-
-
-def submit(
-    folder: ChallengeFolder,
-    phase: PhaseName,
-    file: Annotated[Path, Option("Answers, or an image's archive.", metavar="FILE", argument=True)],
-    team: Annotated[str, Option("The team's name.")],
-    again: Annotated[bool, Option("Also a file that the team has submitted before.", "--again")] = False,
-    store: ChallengeStore = None,
-) -> None:
-    """Submit a file for a team.
-
-    For submissions that did not come through the page. The same checks and quotas apply. The exit code is 1 if the file
-    is refused. Answers that are missing, late or not in their format are accepted, listed, and counted as wrong.
-
-    Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
-    """
-    from proctor_challenge import Challenge, submission_rows, submit_file
-
-    with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
-        number, problems = submit_file(challenge, phase, team, file, again=again)
-        with challenge.reading() as connection:
-            rows = submission_rows(connection, challenge, phase, team)
-    for line in problems:
-        print_line(line)
-    if problems:
-        print_line(f"{team}#{number} was refused")
-        raise typer.Exit(1)
-    row = next(row for row in rows if row["submission"].rpartition("#")[2] == str(number))
-    for line in row["wrong_lines"]:
-        print_line(line)
-    counted = f"; {count_of(row['wrong'], 'question')} counted as wrong" if row["wrong"] else ""
-    print_line(f"{team}#{number} was queued{counted}")
 
 
 def pack(

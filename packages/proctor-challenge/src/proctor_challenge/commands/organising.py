@@ -7,6 +7,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from proctor.cli import Output, OutputFormat, print_json, print_line, show
 from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
 from proctor.shell import names_in
@@ -122,14 +124,14 @@ def _list_submissions(folder: Path, phase: str, team: str, state: str, store: st
 
 
 def _submission_actions() -> list[str]:
-    return ["list", *names_in("proctor_challenge:SUBMISSION_ACTIONS")(), "receipt", "rescore"]
+    return ["list", "add", *names_in("proctor_challenge:SUBMISSION_ACTIONS")(), "receipt", "rescore"]
 
 
 def submission(
     action: Annotated[
         str,
         Option(
-            "list, cancel, disqualify, reinstate, receipt, or rescore.",
+            "list, add, cancel, disqualify, reinstate, receipt, or rescore.",
             metavar="ACTION",
             argument=True,
             names=_submission_actions,
@@ -137,7 +139,11 @@ def submission(
     ],
     folder: ChallengeFolder,
     phase: Annotated[str, Option("A phase of it.", metavar="[PHASE]", argument=True)] = "",
-    name: Annotated[str, Option("Its team and number, such as Alpha#2.", metavar="[TEAM#NUMBER]", argument=True)] = "",
+    name: Annotated[
+        str, Option("Its team and number, such as Alpha#2; add: the team.", metavar="[TEAM#NUMBER]", argument=True)
+    ] = "",
+    file: Annotated[Path | None, Option("add: answers, or an image's archive.")] = None,
+    again: Annotated[bool, Option("add: also a file that the team has submitted before.", "--again")] = False,
     why: Annotated[str, Option("Why one is disqualified (its team sees it), or all are rescored.")] = "",
     team: Annotated[str, Option("list: of this team only.")] = "",
     state: Annotated[str, Option("list: in this state only, such as queued.")] = "",
@@ -145,12 +151,15 @@ def submission(
     store: ChallengeStore = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List, judge or rescore submissions.
+    """List, add, judge or rescore submissions.
 
     list shows their states. "wrong" is the number of questions whose answer a file lacks, or that it answers late or
     unreadably. JSON also has the problems of refused ones and the hashes of the uploads. A disqualified one is on no
     board and still counts for the quota; reinstate takes it back. receipt prints the signed receipt of a result, as its
-    team gets it (proctor validate receipt checks it).
+    team gets it (proctor check receipt checks it).
+
+    add submits --file for a team, as on the page: the same checks and quotas apply. Exit code 1 if it is refused. Answers
+    that are missing, late or not in their format are accepted, listed, and counted as wrong.
 
     rescore is for a changed code, judge or reference, or a judge that was not reachable. All submissions without a
     result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.
@@ -163,6 +172,8 @@ def submission(
         _list_submissions(folder, phase, team, state, store, output)
     elif action == "rescore":
         _rescore(folder, why, store)
+    elif action == "add":
+        _add_submission(folder, phase, name, file, store, again=again)
     elif not name:
         raise UsageError(
             "PHASE and TEAM#NUMBER are needed. Example: proctor challenge submission receipt DIR test Alpha#2"
@@ -174,6 +185,29 @@ def submission(
             from proctor_challenge import change_submission
 
             print_line(change_submission(challenge, action, phase, name, why))
+
+
+def _add_submission(folder: Path, phase: str, team: str, file: Path | None, store: str | None, *, again: bool) -> None:
+    if not team or file is None:
+        raise UsageError(
+            "PHASE, TEAM and --file are needed. Example: proctor challenge submission add DIR test Alpha --file answers.json"
+        )
+    from proctor_challenge import submission_rows, submit_file
+
+    with _opened(folder, store) as challenge:
+        number, problems = submit_file(challenge, phase, team, file, again=again)
+        with challenge.reading() as connection:
+            rows = submission_rows(connection, challenge, phase, team)
+    for line in problems:
+        print_line(line)
+    if problems:
+        print_line(f"{team}#{number} was refused")
+        raise typer.Exit(1)
+    row = next(row for row in rows if row["submission"].rpartition("#")[2] == str(number))
+    for line in row["wrong_lines"]:
+        print_line(line)
+    counted = f"; {count_of(row['wrong'], 'question')} counted as wrong" if row["wrong"] else ""
+    print_line(f"{team}#{number} was queued{counted}")
 
 
 def _receipt(folder: Path, phase: str, name: str, out: Path | None, store: str | None) -> None:

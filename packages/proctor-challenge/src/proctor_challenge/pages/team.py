@@ -203,7 +203,7 @@ _RULES = {
 
 
 def told_problem(line: str) -> dict[str, str]:
-    """A line of `proctor validate` for a page, which has a text for each `rule` ("" for another line).
+    """A line of `proctor check` for a page, which has a text for each `rule` ("" for another line).
 
     >>> told_problem("error: missing: q7: found no answer, expected an answer to every question")
     {'rule': 'missing', 'location': 'q7', 'text': 'found no answer, expected an answer to every question'}
@@ -231,7 +231,7 @@ def cancel_submission(request: Request, number: Number, viewer: LoggedIn) -> Res
 
 @router.get("/receipt-key.txt")
 def receipt_key(request: Request) -> Response:
-    """The public key with which `proctor validate receipt` checks receipts."""
+    """The public key with which `proctor check receipt` checks receipts."""
     try:
         return PlainTextResponse(public_key(challenge_of(request).folder) + "\n")
     except InputError:

@@ -195,5 +195,5 @@ def told(error: ProctorError) -> str:
     from proctor.runs import DamagedStoreError
 
     if isinstance(error, DamagedStoreError):
-        return "the store is damaged: proctor store check says where"
+        return "the store is damaged: proctor check store says where"
     return shorten(clean(str(error)), 600)

@@ -323,14 +323,15 @@ def validate(
     options: Mapping[str, Any] | None = None,
     **files: Unpack[ValidateOptions],
 ) -> core.PluginReport:
-    """Check a submission, or another file that a task can check, before it is sent.
+    """Check a submission before it is sent; or a store, documents, a judge, a receipt, or another file that can be checked
+    (`benchmark` names the kind: `proctor check --help` lists them).
 
     The report is not `ok` if the file is no submission: a challenge would refuse it. It is `partial` if the file would
     be accepted and some answers are counted as wrong: those that are missing, late, or not in their format.
 
     The benchmark's own files are those that the store remembers, unless `data` is given. For a benchmark without a
     validator, the file is read as recorded answers in any known format, and nothing is stored. Raises `InputError` for
-    a file that can't be read at all. The command is `proctor validate`.
+    a file that can't be read at all. The command is `proctor check`.
     """
     given = filled("validate", ValidateOptions, files)
     data, track, path, known = given["data"], given["track"], Path(file), None
@@ -340,7 +341,15 @@ def validate(
     folder = None if data is None else Path(data)
     remembered = None if known is None else Path(known)
     request = core.ValidationRequest(
-        folder, media_at(media), track, every, dict(options or {}), remembered, given["budget_s"], given["latency"]
+        folder,
+        media_at(media),
+        track,
+        every,
+        dict(options or {}),
+        remembered,
+        given["budget_s"],
+        given["latency"],
+        str(file),
     )
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
         validate = core.VALIDATORS.get(benchmark)

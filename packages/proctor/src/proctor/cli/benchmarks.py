@@ -1,4 +1,4 @@
-"""Benchmarks and their items: `proctor fetch`, `show`, `validate` and `items audit`."""
+"""Benchmarks and their items: `proctor fetch`, `show` and `audit items`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,8 @@ from proctor.cli.output import (
     show_steps,
     spent,
 )
-from proctor.cli.tree import show_plugin_report
 from proctor.core import BENCHMARKS, Option, UsageError, count_of, reader_or_default
-from proctor.shell import (
-    AllItems,
-    BenchmarkName,
-    Draws,
-    LatencyRule,
-    ModelOptions,
-    QuestionSeconds,
-    Seed,
-    Selection,
-    StoreUrl,
-    Track,
-    validator_names,
-)
+from proctor.shell import AllItems, BenchmarkName, Draws, ModelOptions, Seed, Selection, StoreUrl, Track
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -296,7 +283,7 @@ def audit_items(
     for results --by guessable, and the replies of each --model, which are then not asked for again. If four or more
     systems answered in the store, items that better systems miss and poorer ones do not are listed: check their keys.
 
-    Example: proctor items audit rexsonovqa --data rexsonovqa
+    Example: proctor audit items rexsonovqa --data rexsonovqa
     """
     from proctor import api, shell
     from proctor.audits.items import audit_items as compute
@@ -362,64 +349,3 @@ def _option_auditors(
         found = asyncio.run(shell.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
     print_note(*spent(paid))
     return found
-
-
-def validate(
-    benchmark: Annotated[
-        str,
-        Option(
-            "A benchmark's name; workflow; judge (trained); or receipt (of a challenge).",
-            metavar="BENCHMARK",
-            names=validator_names,
-            argument=True,
-        ),
-    ],
-    file: Annotated[Path, Option("The file to check.", metavar="FILE", argument=True)],
-    data: Annotated[
-        Path | None,
-        Option(
-            "The benchmark's own files; the store remembers them. mediqa-eval: ratings, or a template without values.",
-            "--data --ratings",
-        ),
-    ] = None,
-    media: Annotated[Path | None, Option("The folder with its videos or images.")] = None,
-    track: Track = "",
-    store: StoreUrl = None,
-    options: Annotated[
-        list[str] | None,
-        Option(
-            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1. receipt: key=, published=. judge: export=, device=, base_url=, model=.",
-            "--option",
-            metavar="KEY=VALUE",
-        ),
-    ] = None,
-    budget_s: QuestionSeconds = None,
-    latency: LatencyRule = None,
-    every: Annotated[bool, Option("List each finding instead of grouping by cause.", "--all")] = False,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Check a submission before it is sent.
-
-    An "error" means that the file is no submission and would be refused: the exit code is 1. What is "wrong" is accepted
-    and counts as a wrong answer (missing, late, not in its format): the exit code is 3. A "warning" is for you to look
-    at. Findings are grouped by cause, with three examples. References are not needed; what can't be checked without
-    them is named.
-
-    judge compares a trained judge's scores of up to 50 items along all its paths: they must be the same in the trainer's
-    memory, with the adapter loaded again, merged, and served over HTTP (by default, or at base_url as model), and others
-    than its base's. An adapter that is not loaded, another chat template or tokenizer and lower precision are found.
-    With export=FOLDER the judge is written where others can use it, unless a path has a fault.
-
-    receipt checks the signature of a challenge's receipt, offline: key is the challenge's public key (its digits, a
-    file, or the challenge's folder). With published, the challenge published with sealed/ after its end, it also checks
-    that questions, references and rules are those that were used for scoring.
-
-    Example: proctor validate focus answer.json --data focus --track procedure
-    """
-    from proctor import api
-    from proctor.models import parse_settings
-
-    own = parse_settings(options or (), what="--option")
-    given: dict[str, Any] = {"data": data, "track": track, "budget_s": budget_s, "latency": latency}
-    report = api.validate(benchmark, file, media=media, every=every, options=own, store=store, **given)
-    show_plugin_report(report, output)

@@ -86,7 +86,7 @@ def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
             raise InputError(manifest, found=f"seed {found[0]}, {found[1]} videos", expected=expected)
         print_note(f"{folder} is there already and is used as it is.")
         return folder
-    COMMANDS.get("build.simulated")(folder, show_steps, videos=videos, seed=seed)
+    extension("new.simulated", "proctor", "proctor demo")(folder, show_steps, videos=videos, seed=seed)
     return folder
 
 

@@ -48,39 +48,36 @@ name."""
 _DATABASE_ERRORS = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
 """The same for SQLite, by the names of its result codes."""
 
-RUN, READ, JUDGE = "Run", "Read results", "Judges"
-BUILD, CHALLENGE, STORE = "Build and review", "Challenges", "Media and stores"
+RUN, READ, JUDGE, BUILD = "Run", "Read results", "Judges", "Build, review, host"
 OWN = BUILD
 """The headings of the help, in its order; `OWN` is that of other packages' commands, except those in `TOP_PANELS`."""
 
 TOP_PANELS = {"view": READ}
 
 GROUPS = {
-    "new": "Write an example: questions, or a package.",
+    "audit": "Compare judges with people; audit items.",
     "judge": "Tune, compare and test judges.",
     "train": "Train judges and answerers.",
     "build": "Build benchmarks and convert tracks.",
-    "items": "Check a benchmark's items.",
     "serve": "Serve a review or a challenge; accounts.",
     "review": "Studies: progress, agreement, exports, CSV.",
     "challenge": "Host a challenge: phases, boards, packs.",
     "media": "Decode frames, find duplicates, detect poses.",
-    "store": "Check, join and change stores of answers.",
+    "store": "Join and change stores of answers.",
 }
-DEFAULTS = {"new": "questions", "serve": "site"}
-"""The commands of groups that are called without their names: `proctor new DIR`, `proctor serve DIR`."""
+DEFAULTS = {"audit": "judges", "serve": "site"}
+"""The commands of groups that are called without their names: `proctor audit BENCHMARK`, `proctor serve DIR`."""
 
 PANELS = {
-    JUDGE: ("judge", "train"),
-    BUILD: ("new", "items", "build", "serve", "review"),
-    CHALLENGE: ("challenge",),
-    STORE: ("media", "store"),
+    RUN: ("store",),
+    JUDGE: ("audit", "judge", "train"),
+    BUILD: ("build", "media", "review", "serve", "challenge"),
 }
 
 WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "build": {
         "Projects": ("new", "run", "status", "table"),
-        "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
+        "Without a project": ("clinicalskillqa", "focus", "convert", "repair"),
     }
 }
 """The headings under which a group lists its commands; others are listed as "Commands"."""
@@ -96,6 +93,9 @@ TREE = {
         "import": "run.import_recorded",
         "score": "score.score",
         "status": "status.status",
+        "worker": "workers.worker",
+        "store merge": "store.merge",
+        "store change": "store.change",
     },
     READ: {
         "results": "results.results",
@@ -110,16 +110,13 @@ TREE = {
         "reproduce": "report.reproduce",
         "mcp": "mcp.mcp",
     },
-    JUDGE: {"audit": "score.audit", "judge perturb": "score.perturb", "judge index": "judge.index"},
-    BUILD: {"new package": "packages.new", "items audit": "benchmarks.audit_items"},
-    CHALLENGE: {"validate": "benchmarks.validate", "worker": "workers.worker"},
-    STORE: {
+    JUDGE: {"audit judges": "score.audit", "audit items": "benchmarks.audit_items", "judge perturb": "score.perturb"},
+    BUILD: {
+        "check": "check.check",
+        "new": "new.new",
         "media frames": "media.frames",
         "media cache": "media.cached",
         "media duplicates": "media.duplicates",
-        "store check": "store.check",
-        "store merge": "store.merge",
-        "store change": "store.change",
     },
 }
 """The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported. The commands of
@@ -129,26 +126,25 @@ WHO = {
     "A researcher with a model": (
         "demo", "list", "fetch", "sight", "run", "status", "view", "import", "score", "results", "show", "compare", "explain", "plan", "analyze",
         "report", "export",
-        "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
+        "reproduce", "media frames", "media cache", "media pose", "store merge", "audit items",
     ),
-    "Somebody with questions of their own": ("new questions", "check"),
+    "Somebody with questions of their own": ("new", "check"),
     "A coding agent": ("mcp",),
-    "An author of a system, judge, metric or benchmark": ("new package",),
-    "A challenge participant": ("choose", "rank", "validate", "train answerer", "challenge try"),
+    "A challenge participant": ("choose", "rank", "train answerer", "challenge try"),
     "A challenge organiser": (
-        "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
+        "challenge new", "challenge check", "challenge phase", "challenge status",
         "challenge submission", "challenge team", "challenge pack", "worker", "store change", "media duplicates",
     ),
     "A metric researcher": (
-        "audit", "judge fit", "judge compare", "judge perturb", "judge index", "train generative-judge",
+        "audit judges", "judge fit", "judge compare", "judge perturb", "train generative-judge",
         "train classifier-judge",
     ),
     "A benchmark builder": (
-        "build new", "build run", "build status", "build table", "build simulated",
+        "build new", "build run", "build status", "build table",
         "build clinicalskillqa", "build focus", "build convert", "build repair",
     ),
     "Who runs a review by clinicians": (
-        "serve site", "serve users", "review update", "review status", "review export", "review sheet", "review sample",
+        "serve site", "serve users", "review update", "review status", "review export", "review sample",
     ),
 }  # fmt: skip
 """Who types each command first. A command that nobody types has no place here, and a test says so."""
@@ -158,7 +154,7 @@ WHO = {
 def commands(wanted: str | None = None) -> typer.Typer:
     """The program with all commands (None), with one command or group, or with summaries only ("", for its help)."""
     app = typer.Typer(
-        cls=Program,
+        cls=type("Headed", (Program,), {"heads": (RUN, READ, JUDGE, BUILD)}),
         name="proctor",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

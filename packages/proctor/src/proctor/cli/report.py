@@ -87,7 +87,7 @@ def export(
     what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
     print_line(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():
-        print_note(f"Next: proctor validate {benchmark} {shell_word(out)} --store {store_word(opened.shown)}")
+        print_note(f"Next: proctor check {benchmark} {shell_word(out)} --store {store_word(opened.shown)}")
 
 
 def reproduce(

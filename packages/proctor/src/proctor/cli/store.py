@@ -1,4 +1,4 @@
-"""`proctor store`: what holds answers and scores is checked, joined and copied; runs are renamed and deleted."""
+"""`proctor store`: what holds answers and scores is joined and copied; runs are renamed and deleted."""
 
 from __future__ import annotations
 
@@ -18,34 +18,6 @@ if TYPE_CHECKING:
     from proctor.runs import Run, Store
 
 Yes = Annotated[bool, Option("Do not ask first.", "--yes -y")]
-
-_SHOWN = 100
-
-
-def check(store: StoreUrl = None) -> None:
-    """Check that every row can be read.
-
-    Nothing is changed.
-
-    Exit code 1 where a row is damaged. Example: proctor store check --store runs.db
-    """
-    from proctor import api
-    from proctor.runs import DamagedStoreError, check_file, check_store
-
-    damaged = "restore a copy, or run the affected items again into another --store"
-    try:
-        lines = list(check_store(api.open_store(store, create=False)))
-    except DamagedStoreError as error:
-        if error.path is None:
-            raise
-        lines = list(check_file(error.path)) or [error.found]
-        damaged += "; `sqlite3 OLD.db .recover | sqlite3 NEW.db` copies what can be read"
-    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    for line in (*lines[:_SHOWN], *more):
-        print_line(line)
-    print_line(f"{len(lines)} damaged: {damaged}" if lines else "Every row can be read.")
-    if lines:
-        raise typer.Exit(1)
 
 
 def _changes() -> list[str]:

@@ -163,7 +163,15 @@ class Group(TyperGroup):
 
 
 class Program(Group):
-    """The whole program, whose help fits one screen of 40 lines: no blank lines, and the options in one line."""
+    """The whole program, whose help fits one screen of 40 lines: no blank lines, and the options in one line. Its `heads`
+    are the headings of the help, in their order."""
+
+    heads: tuple[str, ...] = ()
+
+    def panels(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """The commands by heading (see `Group.panels`), in the order of the `heads`."""
+        found = super().panels(ctx)
+        return {head: found[head] for head in self.heads if head in found}
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """What the program does, below its usage."""
@@ -172,7 +180,6 @@ class Program(Group):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The commands by panel, and the names of the options."""
-        formatter.write_paragraph()
         for title, records in self.panels(ctx).items():
             formatter.write(f"{title}:\n")
             formatter.indent()

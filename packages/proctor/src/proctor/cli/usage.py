@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,7 +24,7 @@ SIMILAR = {
     "evaluate": "run",
     "judges": "list judges",
     "leaderboard": "results",
-    "lint": "validate",
+    "lint": "check",
     "models": "list systems",
     "plot": "analyze",
     "ranking": "rank",
@@ -35,7 +36,7 @@ SIMILAR = {
     "runs": "list runs",
     "summary": "results",
     "systems": "list systems",
-    "view": "report",
+    "validate": "check",
 }
 """Other spellings, and names from other programs → the command that is suggested for them."""
 
@@ -66,6 +67,17 @@ def wrong_usage(error: Any, path: str, command: Any, more: str = "") -> UsageErr
     if extra is not None:
         return UsageError(f"Too many arguments: {extra[1]}.{more} {hint}")
     return UsageError(f"{message.rstrip('.')}. {hint}")
+
+
+def refuse_options(given: Mapping[str, object], why: str) -> None:
+    """Raise `UsageError` for the first option, by its name, that was given although it has no part in what is done.
+
+    >>> refuse_options({"--data": None, "--track": "procedure"}, "it goes with a FILE")
+    Traceback (most recent call last):
+    proctor.core.errors.UsageError: --track has no part here: it goes with a FILE
+    """
+    if name := next((name for name, value in given.items() if value not in (None, "", []) and value is not False), ""):
+        raise UsageError(f"{name} has no part here: {why}")
 
 
 def _name(param: Any) -> str:

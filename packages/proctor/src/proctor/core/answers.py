@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proctor.core import formats
 from proctor.core.confidence import CONFIDENCE
 from proctor.core.errors import ParseError
-from proctor.core.formats import abstains, without_confidence
 from proctor.core.records import Answer, Status
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def read_answer(item: Item, answer: Answer) -> Answer:
     """
     if answer.status is not Status.ANSWERED or answer.parsed is not None:
         return answer
-    text = without_confidence(answer.text) if CONFIDENCE in answer.extra else answer.text
-    if abstains(text, item.answer, item.options):
+    text = formats.without_confidence(answer.text) if CONFIDENCE in answer.extra else answer.text
+    if formats.abstains(text, item.answer, item.options):
         return answer.model_copy(update={"status": Status.ABSTAINED})
     try:
         return answer.model_copy(update={"parsed": item.answer.parse(text, item.options)})

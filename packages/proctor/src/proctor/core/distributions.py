@@ -23,11 +23,11 @@ COMMANDS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "build new", "build run", "build status", "build table", "build focus", "build convert", "build repair",
     ),
     "proctor_web": (
-        "serve site", "serve users", "review update", "review status", "review export", "review sheet",
+        "serve site", "serve users", "review update", "review status", "review export",
         "review sample", "view",
     ),
     "proctor_challenge": (
-        "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
+        "challenge new", "challenge check", "challenge phase", "challenge status",
         "challenge submission", "challenge team", "challenge pack", "challenge try",
     ),
     "proctor_train": (

@@ -424,7 +424,8 @@ class ValidationRequest:
     """The arguments of a validation: the benchmark's files, its media, and a track. `every` lists all findings instead
     of a summary by cause. `options` are those of the validator; `known` is the path of the files that a store
     remembers. `budget_s` is the time limit of a question (None: the benchmark's own), and `latency` says whether answers
-    without a latency are late (None: where others have one), as in `proctor rank`.
+    without a latency are late (None: where others have one), as in `proctor rank`. `given` is the file as it was named:
+    the URL of a store is no path.
 
     >>> request = ValidationRequest(options={"rows": 3})
     >>> dict(request.known_options("rows", "columns"))
@@ -445,6 +446,7 @@ class ValidationRequest:
     known: Path | None = None
     budget_s: float | None = None
     latency: Literal["required", "optional"] | None = None
+    given: str = ""
 
     def needed_data(self, what: str) -> Path:
         """The path of `--data`, or else `known`. Raises `UsageError`, with `what` is expected, if there is neither."""
@@ -473,7 +475,7 @@ COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.comm
 return nothing (`-> None`) and print by `proctor.cli`."""
 
 EXTENSIONS: Registry[Callable[..., Any]] = Registry("extension", group="proctor.extensions")
-"""What another of Proctor's packages does in a command of the core, by "COMMAND.WHAT" (see `extension`)."""
+"""What a task or another of Proctor's packages does in a command of the core, by "COMMAND.WHAT" (see `extension`)."""
 
 
 def extension(name: str, package: str, what: str) -> Callable[..., Any]:
@@ -490,4 +492,4 @@ def extension(name: str, package: str, what: str) -> Callable[..., Any]:
 
 
 VALIDATORS: Registry[Validator] = Registry("validator", group="proctor.validators")
-"""Validators by the name used with `proctor validate`: a benchmark or a kind of file."""
+"""Validators by the name used with `proctor check`: a benchmark or a kind of file."""

@@ -155,7 +155,7 @@ def damaged(shown: str, error: Exception) -> DamagedStoreError:
     else:
         found = f"a damaged row ({type(error).__name__}: {error})"[:200]
     return DamagedStoreError(
-        shown, found=found, expected="a store as Proctor wrote it; proctor store check names the rows"
+        shown, found=found, expected="a store as Proctor wrote it; proctor check store names the rows"
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from proctor import core, judges
-from proctor.judges import AWAITING_VOTES, TIE, UNRESOLVED
 from proctor.runs.run_identity import repeats_of
 from proctor.runs.store import Run, Store
 
@@ -56,7 +55,7 @@ def judged_several_times(store: Store, run: Run, scorer: core.Scorer, number: in
         found, states = judged_items(store, run, scorer.name, answered, number)
         opened[answered] = {item for item, label in states.items() if _is_open(label, fallback=fallback)}
         scored[answered] = found - opened[answered]
-        rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=answered)
+        rows = store.score_rows(run, scorer=scorer.name, metric=judges.UNRESOLVED.name, repetition=answered)
         decided[answered] = {row.item_id for row in rows if judges.is_decided(row.label)}
 
     def choice(pair: tuple[core.Item, core.Answer]) -> ToJudge | None:
@@ -90,22 +89,22 @@ def _awaiting(store: Store, run: Run, scorer: core.Scorer, repetition: int) -> s
     """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
     fallback = isinstance(scorer, judges.WithFallback)
-    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name, repetition=repetition)
+    rows = store.score_rows(run, scorer=scorer.name, metric=judges.UNRESOLVED.name, repetition=repetition)
     return {row.item_id for row in rows if _is_open(row.label, fallback=fallback)}
 
 
 def _is_open(label: str, *, fallback: bool) -> bool:
-    return label in (AWAITING_VOTES | {TIE} if fallback else AWAITING_VOTES)
+    return label in (judges.AWAITING_VOTES | {judges.TIE} if fallback else judges.AWAITING_VOTES)
 
 
 def keep_judged(store: Store, done: list[JudgedScore], scorer: core.Scorer, several: Mapping[int, bool]) -> None:
     runs = {run.id: run for run, _, _ in done}
-    if any(score.metric == UNRESOLVED.name for _, score, _ in done):
+    if any(score.metric == judges.UNRESOLVED.name for _, score, _ in done):
         formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
         if any(metric.name == core.ACCURACY.name for metric in scorer.metrics):
-            formats = UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
+            formats = judges.UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
         for name in {run.benchmark for run in runs.values()}:
-            store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
+            store.declare_metrics(name, [replace(judges.UNRESOLVED, formats=formats)])
     if any(several.values()):
         from proctor.runs.judge_repetitions import add_judge_scores
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from proctor import core
-from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, UNRESOLVED, PartialScoresError
+from proctor import core, judges
 from proctor.runs.judge_work import (
     ToJudge,
     answers_to_judge,
@@ -147,12 +146,12 @@ class JudgeTally:
         return self.total - self.scored - self.unresolved + self.awaiting
 
     def count(self, scores: Sequence[core.Score]) -> None:
-        panel = next((score for score in scores if score.metric == UNRESOLVED.name), None)
+        panel = next((score for score in scores if score.metric == judges.UNRESOLVED.name), None)
         if panel is not None and panel.value == 1:
             self.unresolved += 1
         else:
             self.scored += 1
-        self.awaiting += panel is not None and panel.label in AWAITING_VOTES
+        self.awaiting += panel is not None and panel.label in judges.AWAITING_VOTES
 
 
 async def judge_all(
@@ -267,20 +266,20 @@ async def _judged(
     """The scores to store of one answer, and whether an infrastructure error occurred."""
     try:
         scores = await core.scored(scorer, item, answer)
-    except (PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
+    except (judges.PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
         tally.unscored += 1
         tally.rejected += bool(error.rejected)
         tally.last_reason = str(error)
-        came = error.scores if isinstance(error, PartialScoresError) else ()
-        state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
+        came = error.scores if isinstance(error, judges.PartialScoresError) else ()
+        state = [] if open_before else [_state(item, scorer, judges.NO_VERDICT)]
         return [*came, *state], type(error) is core.InfrastructureError
     tally.count(scores)
-    if open_before and all(score.metric != UNRESOLVED.name for score in scores):
-        scores = [*scores, _state(item, scorer, RESOLVED)]
+    if open_before and all(score.metric != judges.UNRESOLVED.name for score in scores):
+        scores = [*scores, _state(item, scorer, judges.RESOLVED)]
     return scores, False
 
 
 def _state(item: core.Item, scorer: core.Scorer, how: str) -> core.Score:
     """The score that says that an answer has no verdict, or has one now."""
-    value = float(how == NO_VERDICT)
-    return core.Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
+    value = float(how == judges.NO_VERDICT)
+    return core.Score(item_id=item.id, metric=judges.UNRESOLVED.name, value=value, scorer=scorer.name, label=how)

@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from proctor.shell.sight_check import SightOptions, arrange_sight, sight, sight_async
     from proctor.shell.single_runs import SingleRun, import_single, plan_single, score_by_code
     from proctor.shell.stores import (
+        DEFAULT_STORE,
         Stored,
         StoredRuns,
         existing_store,
@@ -138,7 +139,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems",
+    "DECIDED", "DEFAULT_STORE", "JUDGEMENTS", "PLAIN_FORMATS", "SUMS", "TABLE_FORMATS", "UNRESOLVED", "AllItems",
     "AnalyzeOptions", "Arranged", "AuditOptions", "BenchmarkName", "BenchmarkSource", "Cache", "ChooseOptions",
     "ChosenModel", "CompareOptions", "Concurrency", "Draws", "ExplainOptions",
     "ExportOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",

@@ -1,4 +1,4 @@
-"""Models that audit the options of items (`proctor items audit --model`), and the facet that an audit of items gives."""
+"""Models that audit the options of items (`proctor audit items --model`), and the facet that an audit of items gives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def ask_option_auditors(
     anything is paid."""
     from proctor.systems import ask_option_auditors as ask
 
-    access = ModelAccess(filled("items audit", ModelOptions, options))
+    access = ModelAccess(filled("audit items", ModelOptions, options))
     clients = access.clients(models)
     found: list[ModelReplies] = []
     async with access.closing():

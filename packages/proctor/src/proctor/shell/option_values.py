@@ -166,7 +166,7 @@ system_names = names_in("proctor.systems:SYSTEMS")
 
 
 def validator_names() -> list[str]:
-    """What `validate` can check."""
+    """What `check` can check beside questions: benchmarks' submissions and kinds of files."""
     from proctor.core import VALIDATORS
 
     return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})

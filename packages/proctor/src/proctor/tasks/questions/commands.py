@@ -1,4 +1,4 @@
-"""`proctor check`, and `proctor new questions` with the example that it writes."""
+"""`proctor new questions`: the example of questions of one's own."""
 
 from __future__ import annotations
 
@@ -7,49 +7,12 @@ import io
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
 
-from proctor.core import Option, PluginReport, check_path, existing, shell_word, whole_folder, write_whole
-
-
-def check(
-    path: Annotated[Path, Option("The folder or file with your questions.", metavar="PATH", argument=True)],
-    media: Annotated[Path | None, Option("The folder with their videos or images.")] = None,
-    columns: Annotated[
-        list[str] | None,
-        Option("The column of a field, such as question=Frage; may be repeated.", "--map", metavar="FIELD=COLUMN"),
-    ] = None,
-    out: Annotated[Path, Option("The page with ten of them.")] = Path("preview.html"),
-    every: Annotated[bool, Option("Each fault by itself, not by cause.", "--all")] = False,
-) -> PluginReport:
-    """Check your own questions and preview ten.
-
-    All faults are listed at once, with file, row and column. Without faults, a page shows ten questions as a model gets
-    them. Exit code 1 if there are faults; then nothing is written.
-
-    Example: proctor check my-questions/
-    """
-    from proctor.media import cache_folder, media_folder
-
-    given: dict[str, list[str]] = {}
-    for pair in columns or ():
-        name, _, column = pair.partition("=")
-        given.setdefault(name.strip(), []).append(column.strip())
-    if media is not None and ":/" not in str(media):  # a path has one slash of an address
-        existing(media, "the folder with the videos or images")
-    folder = None if media is None else media_folder(media, cache_folder())
-    return check_path(path, folder, out, columns=given, every=every)
+from proctor.core import PluginReport, shell_word, whole_folder, write_whole
 
 
-def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:
-    """Write an example of your own questions.
-
-    A table of questions in every common answer format, two short videos, three images, and a benchmark.yaml that
-    explains every setting. It runs as it is; replace its content.
-
-    Example: proctor new questions my-questions
-    """
-
+def new(out: Path) -> PluginReport:
+    """Write an example of one's own questions into a new folder (see `write_example`)."""
     count = write_example(out)
     return PluginReport(
         {"out": str(out), "questions": count},

@@ -1,28 +1,23 @@
-"""`proctor build simulated`."""
+"""`proctor new simulated`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from proctor.core import Option, PluginReport, Steps, count_of, shell_word
+from proctor.core import PluginReport, Steps, count_of, shell_word
 
 
-def build(
-    out: Annotated[Path, Option("A new folder.")],
+def new(
+    out: Path,
     steps: Steps,
-    videos: Annotated[int, Option("How many videos.", low=1)] = 12,
-    seconds: Annotated[float, Option("How long each of them is.", low=8)] = 24.0,
-    questions: Annotated[int, Option("Questions per video.", low=1)] = 12,
-    narrated: Annotated[bool, Option("With subtitles of what a narrator would say.")] = False,
-    seed: Annotated[int, Option("The seed of every draw; recorded.")] = 0,
+    *,
+    videos: int = 12,
+    seconds: float = 24.0,
+    questions: int = 12,
+    narrated: bool = False,
+    seed: int = 0,
 ) -> PluginReport:
-    """Render simulated videos with questions.
-
-    The ground truth is exact: a unit test for models that watch videos.
-
-    Example: proctor build simulated --out simulated --videos 40
-    """
+    """Render simulated videos with questions into a new folder (see `simulate`), if `narrated` with subtitles."""
     from proctor.tasks.simulated import narrate_folder, simulate
 
     with steps("rendering", videos) as progress:
