@@ -23,7 +23,7 @@ import proctor
 from proctor.core import ACCURACY, Item, interval, percent, points
 from proctor.results import load_items, reliances
 from proctor.results.run_scores import load_run_scores
-from proctor.stats import Resampling, mean_interval
+from proctor.stats import Resampling, mean_interval, paired_difference
 from proctor.tasks.simulated import READER, simulate
 
 SYSTEM = "classical-vision"
@@ -67,6 +67,53 @@ def rows_of(made: proctor.Evaluation) -> list[dict[str, Any]]:
     return rows
 
 
+NEAR = 0.02
+"""How far hiding as much elsewhere may move the accuracy at most."""
+
+
+def claims_of(made: proctor.Evaluation) -> dict[str, Any]:
+    """The two claims, each on the same questions, with an interval over videos: what hiding elsewhere costs (`elsewhere`
+    minus `video`), and what is left above chance without the evidence, of questions with a chance level."""
+    by_id = {item.id: item for item in made.store.items(made.benchmark)}
+    table = load_items(made.store, made.store.card(made.benchmark))
+    found = {name: scores(made, name) for name in CONDITIONS}
+    levels = np.array([np.nan if (level := chance_of(by_id[name])) is None else level for name in table.ids])
+    claims: dict[str, Any] = {}
+    for name, moved, still in (
+        ("elsewhere - video", found["occlude-elsewhere"], found["video"]),
+        ("evidence - chance", found["occlude-evidence"], levels),
+        ("evidence - black", found["occlude-evidence"], found["black"]),
+    ):
+        both = ~np.isnan(moved) & ~np.isnan(still) & ~np.isnan(found["occlude-elsewhere"])
+        gap = paired_difference(moved[both], still[both], table.group[both], Resampling(bounds=(0, 1)))
+        claims[name] = {
+            "n": gap.n,
+            "groups": gap.groups,
+            "difference": gap.value,
+            "interval": [gap.ci_low, gap.ci_high],
+            "p": gap.p,
+        }
+    low, high = claims["elsewhere - video"]["interval"]
+    claims["elsewhere - video"]["within 2 points"] = abs(claims["elsewhere - video"]["difference"]) <= NEAR
+    claims["elsewhere - video"]["interval within 2 points"] = bool(low >= -NEAR and high <= NEAR)
+    low, high = claims["evidence - chance"]["interval"]
+    claims["evidence - chance"]["chance within the interval"] = bool(low <= 0 <= high)
+    return claims
+
+
+def claim_lines(claims: dict[str, Any]) -> list[str]:
+    """A line for each claim, with what is true of it."""
+    lines = []
+    for name, one in claims.items():
+        says = "; ".join(f"{what}: {'yes' if kept else 'no'}" for what, kept in one.items() if isinstance(kept, bool))
+        gap = points(ACCURACY, one["difference"], *one["interval"])
+        lines.append(
+            f"{name}: {gap}, p {one['p']:.2g}, {one['n']} questions in {one['groups']} videos"
+            + (f". {says}" if says else "")
+        )
+    return lines
+
+
 def shown(row: dict[str, Any]) -> list[str]:
     """The cells of a row."""
     cells = [row["questions"], str(row["n"]), "–" if row["chance"] is None else percent(row["chance"])]
@@ -93,11 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cache=Path(named) / "cache",
             baselines=False,
         )
-        rows = rows_of(made)
+        rows, claims = rows_of(made), claims_of(made)
         (lost,) = reliances(made.store, made.benchmark, made.store.runs(made.benchmark))
         asked = {name: int(np.sum(~np.isnan(scores(made, name)))) for name in CONDITIONS}
     if given.format == "json":
-        print(json.dumps({"rows": rows, "reliance": lost.to_json(), "asked": asked}, indent=1))
+        print(json.dumps({"rows": rows, "claims": claims, "reliance": lost.to_json(), "asked": asked}, indent=1))
         return
     heads = ["Questions", "n", "Chance", *CONDITIONS]
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
@@ -106,8 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     each = lost.comparison.difference
     print(
         f"\nReliance {points(ACCURACY, each.value, each.ci_low, each.ci_high)}, p {each.p:.2g}, {each.n} questions in "
+        f"{each.groups} videos. Asked: {asked}"
     )
-    print(f"{each.groups} videos. Asked: {asked}")
+    print("\n".join(claim_lines(claims)))
 
 
 if __name__ == "__main__":

@@ -266,15 +266,18 @@ def repetitions(folder: Path) -> dict[str, Any]:
 
     from tests.support.toy_run import toy
 
-    rows = [f"q00{item},{item + number},{number}" for item in range(3) for number in range(3)]
-    (folder / "mine.csv").write_text("\n".join(["id,answer,repetition", *rows]) + "\n")
+    rows = [f"q00{item},{item + number},{number},{0.1 * (item + number)}" for item in range(3) for number in range(3)]
+    (folder / "mine.csv").write_text("\n".join(["id,answer,repetition,confidence", *rows]) + "\n")
     made = proctor.import_answers(toy(3), folder / "mine.csv", name="mine", store=folder / "first.db")
     made.export(folder / "log.eval", format="inspect")
     log = read_eval_log(str(folder / "log.eval"))
     again = proctor.import_answers(toy(3), folder / "log.eval", name="mine", store=folder / "second.db")
     both = [
         [
-            sorted((item, one.text, one.parsed) for item, one in found.store.answers(found.runs[0], number).items())
+            sorted(
+                (item, one.text, one.parsed, one.confidence.value if one.confidence else None)
+                for item, one in found.store.answers(found.runs[0], number).items()
+            )
             for number in found.store.repetitions(found.runs[0])
         ]
         for found in (made, again)
@@ -284,6 +287,7 @@ def repetitions(folder: Path) -> dict[str, Any]:
         "epochs": [log.eval.config.epochs, sorted({sample.epoch for sample in log.samples or ()})],
         "status": log.status,
         "samples": len(log.samples or ()),
+        "scored": [[one.scored_samples, one.unscored_samples] for one in log.results.scores] if log.results else [],
     }
 
 

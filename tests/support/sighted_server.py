@@ -26,6 +26,7 @@ from proctor.sight.pictures import COLOURS, CORNERS, WAYS, number
 from tests.support.faulty_server import Calls, Cut, Rejects, Request, Tokens
 
 Grey = NDArray[np.uint8]
+Frames = tuple[tuple[float, NDArray[np.uint8]], ...]
 _LEAST = 7  # pixels: below, digits can't be told apart
 _CELL = (16, 24)
 
@@ -46,6 +47,11 @@ class Seen:
     rgb: NDArray[np.uint8] = field(repr=False)
     label: str = ""
     time: float | None = None
+
+
+def turned(frames: Frames) -> Frames:
+    """The pictures of a video in the reverse order, at the times of the others."""
+    return tuple((at, rgb) for (at, _), (_, rgb) in zip(frames, reversed(frames), strict=True))
 
 
 Fault = Callable[[list[Part], Request], list[Part]]
@@ -85,6 +91,8 @@ class Sighted:
     says_nothing: str = "I can't see any picture."
     samples: int = 0
     """How many pictures it takes of a video, spread evenly; 0: two a second."""
+    of_video: Callable[[Frames], Frames] = lambda frames: frames
+    """What becomes of the pictures of a video, each with its time."""
 
     def __call__(self, request: Request) -> str | Tokens | Calls | Rejects | Cut:
         parts = self.fault(parts_of(request), request)
@@ -123,7 +131,7 @@ class Sighted:
             one = _nearest(seen, float(at[1] or at[2]))
         if one is None:
             return "I can't see such a frame."
-        if "smallest" in asked:
+        if "last that you can make out" in asked:
             values = [value for value, height in read_numbers(one.rgb) if height >= self.acuity]
             return f"Answer: {values[-1]}" if values and self._looks(one) else "I can't read any."
         value = self._value(one)
@@ -158,7 +166,7 @@ class Sighted:
                 frames = frames_of(part.content)
                 if many := self.samples:
                     frames = tuple(frames[round(k * (len(frames) - 1) / (many - 1))] for k in range(many))
-                seen += [Seen(rgb, label, at) for at, rgb in frames]
+                seen += [Seen(rgb, label, at) for at, rgb in self.of_video(frames)]
         return seen
 
 
@@ -377,6 +385,17 @@ def invents_times(parts: list[Part], _: Request) -> list[Part]:
         else:
             made.append(part)
     return made
+
+
+def labels_later(many: int) -> Fault:
+    """The label of each frame stands with a later one, as where a server collects texts and pictures apart."""
+
+    def fault(parts: list[Part], _: Request) -> list[Part]:
+        labels = [part for part in parts if part.text.startswith("t = ")]
+        moved = iter([*labels[:1] * many, *labels])
+        return [next(moved) if part.text.startswith("t = ") else part for part in parts]
+
+    return fault
 
 
 def ignores_video(parts: list[Part], _: Request) -> list[Part]:

@@ -11,13 +11,16 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from pydantic import JsonValue
 from starlette.testclient import TestClient
 
-from proctor.core import Score
-from proctor_web.view.compare import compute_pair
+from proctor.core import Answer, Score
+from proctor.judges import UNRESOLVED
+from proctor_web.view.compare import Names, compute_pair
 from proctor_web.view.judges import compute_judges
 from proctor_web.view.overview import compute_board
 from proctor_web.view.server import OpenView
+from tests.support.repeated_store import repeated_store
 from tests.support.report_store import a_store
 from tests.support.view_site import opened
 
@@ -65,6 +68,38 @@ def test_what_needs_somebody_says_why_and_leads_to_the_answers(client: TestClien
     assert data(client, link)["answers"] == 4
     (refused,) = links(page, "result=refused")
     assert {row["state"] for row in data(client, refused)["rows"]} == {"refused"}
+
+
+def test_answers_that_were_cut_off_are_told_apart(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    run = store.start_run("toy", "endless", "video", {})
+    cut: dict[str, JsonValue] = {"finish_reason": "length", "cut_off": True}
+    problem = "expected one of the letters, found 'First, I'"
+    whole: dict[str, JsonValue] = {"finish_reason": "stop", "cut_off": False}
+    for number, extra in ((0, cut), (1, cut), (2, whole)):
+        answer = Answer(item_id=f"q{number:03d}", text="First, I", problem=problem, extra=extra)
+        store.write(run, [(answer, [Score(item_id=answer.item_id, metric="accuracy", value=0.0)])])
+    read = Answer(item_id="q003", text="Answer: D, since", parsed="D", extra=cut)
+    store.write(run, [(read, [Score(item_id="q003", metric="accuracy", value=1.0)])])
+    with opened(tmp_path / "toy.db") as (_, client):
+        page = client.get("/b/toy").text
+        said = texts(page)
+        assert "2 answers of endless under video were cut off : 2 × expected one of the letters, found … ." in said
+        assert "1 answer of endless under video can't be read" in said
+        assert "the model's token limit ended the reply before its answer" in said
+        (link,) = [one for one in links(page, "result=cut_off") if "endless" in one]
+        found = data(client, link)
+        assert [row["state"] for row in found["rows"]] == ["cut_off", "cut_off"]
+        assert '<option value="cut_off" selected>cut off</option>' in client.get(link).text
+        wrong = data(client, "/b/toy/answers?system=endless&result=wrong")
+        assert wrong["answers"] == 3, "they are wrong, as the others that can't be read"
+        row = next(row for row in data(client, "/b/toy")["runs"] if row["system"] == "endless")
+        assert (row["state_cut_off"], row["state_unreadable"], row["state_right"]) == (2, 1, 1)
+        for name in ("q000", "q003"):
+            one = texts(client.get(f"/b/toy/answers/{name}/endless/video/0").text)
+            assert "Cut off the model's token limit ended the reply" in one
+        assert "✗ cut off, counts as wrong" in texts(client.get("/b/toy/answers/q000/endless/video/0").text)
+        assert "cut off, counts as wrong 2" in texts(client.get(f"/r/{run.id}").text)
 
 
 def test_the_board_is_that_of_the_report(seen: tuple[OpenView, TestClient]) -> None:
@@ -161,7 +196,21 @@ def test_two_runs_are_compared_with_interval_and_cells(client: TestClient) -> No
     assert comparison["ci_low"] < comparison["difference"] < comparison["ci_high"]
     assert sum(found["cells"].values()) == 48
     page = client.get(address).text
-    assert re.search(r"Accuracy: A minus B is \+\S+ pts \(95 % CI \S+ to \S+; p [<\d. ]+, adjusted", texts(page))
+    assert re.search(
+        r"Accuracy: guesser minus random is \+\S+ pts \(95 % CI \S+ to \S+; p [<\d. ]+, adjusted", texts(page)
+    )
+    said = texts(page)
+    assert "guesser and random under video" in said
+    assert "above 0, guesser is better." in said
+    only, other = found["cells"]["only-a"], found["cells"]["only-b"]
+    assert f"{only} only guesser right {other} only random right" in said
+    assert f"{only} items, only guesser right ." in said
+    assert said.count("guesser ✓ right :") == said.count("random ✗ wrong :") == only, (
+        "each side says whose it is, and what"
+    )
+    conditions = texts(client.get("/b/toy/compare?a=guesser%2Fvideo&b=guesser%2Fblack").text)
+    assert "guesser under video and under black" in conditions
+    assert "only video right" in conditions
     for cell, count in found["cells"].items():
         assert len(data(client, f"{address}&cell={cell}")["rows"]) == min(50, count)
     swap = [link for link in links(page, "cell=only-b") if dict(parse_qsl(urlsplit(link).query))["a"] == "random/video"]
@@ -178,7 +227,7 @@ def test_a_run_that_lacks_answers_has_both_readings(seen: tuple[OpenView, TestCl
     assert wrong is not None
     assert excluded is not None
     said = f"+{100 * wrong:.1f} pts with missing answers as wrong and +{100 * excluded:.1f} pts without them"
-    assert said in pair.sentence
+    assert said in pair.sentence(Names("looker", "guesser", ""))
 
 
 def test_items_that_few_have_right_come_first(client: TestClient) -> None:
@@ -261,9 +310,82 @@ def test_scorers_are_counted_and_compared(tmp_path: Path) -> None:
     helpful = next(each for each in found if each.metric.startswith("Helpful"))
     assert [(one.scorer, one.n) for one in helpful.scorers] == [("another", len(given)), ("the-judge", 12 * 6)]
     equal = sum(value == score.value for value, score in zip(given.values(), second, strict=True)) / len(given)
-    assert helpful.pairs == (("another", "the-judge", len(given), equal),)
+    (pair,) = helpful.pairs
+    assert (pair.first, pair.second, pair.n, pair.share) == ("another", "the-judge", len(given), equal)
+    assert pair.ci_low is not None
+    assert pair.ci_high is not None
+    assert pair.ci_low < equal < pair.ci_high
+    assert helpful.matrix == [("another", [None, pair]), ("the-judge", [pair, None])]
     assert "Krippendorff's alpha" in helpful.sentence
     assert {one.metric.name for each in found for one in each.scorers} == {"accuracy", "helpful"}
+
+
+def test_repetitions_that_differ_are_counted_and_found(tmp_path: Path) -> None:
+    said = {"steady": "AAA", "flips": "ABA", "other": "BCB", "unread": "-B-", "waits": "A!."}
+    repeated_store(tmp_path, said).close()
+    with opened(tmp_path / "again.db") as (view, client):
+        board = compute_board(view.view, "again")
+        view.view.desk.get(("board", "again"), view.view.state("again").settled_stamp, lambda: board, 60)
+        (one,) = data(client, "/b/again")["repetitions"]
+        assert (one["system"], one["repetitions"]) == ("m", 3)
+        assert (one["answers"][0], one["answers"][2:]) == ("75.0 %", [4, 3]), "of items with two answers"
+        assert (one["results"][0], one["results"][2:]) == ("25.0 %", [4, 3])
+        page = client.get("/b/again").text
+        assert "Answers differ 95 % CI Of items Results differ" in texts(page)
+        answers, results = (unescape(link) for link in links(page, "differ="))
+        assert {row["item"] for row in data(client, answers)["rows"]} == {"flips", "other", "unread"}
+        assert {row["item"] for row in data(client, results)["rows"]} == {"flips"}
+        assert [row["state"] for row in data(client, results)["rows"]] == ["right", "wrong", "right"]
+        chosen = re.search(r'<select name="differ".*?</select>', client.get(results).text, re.DOTALL)
+        assert chosen is not None
+        assert '<option value="result" selected>results differ</option>' in chosen[0]
+        assert [row["item"] for row in data(client, "/b/again/items?differ=result")["rows"]] == ["flips"]
+        assert client.get("/b/again/answers?differ=reply").status_code == 404
+        assert "repetition 1 and repetition 2 of m under video" in texts(
+            client.get("/b/again/compare?a=m%2Fvideo&b=m%2Fvideo%2F1").text
+        )
+
+
+def test_a_matrix_says_who_scored_which_run_and_what_has_no_verdict(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    runs = {(run.system, run.condition): run for run in store.runs("toy")}
+    first = [row.item_id for row in store.score_rows(runs["looker", "video"], metric="helpful")]
+    store.declare_metrics("toy", [UNRESOLVED])
+    given = {name: Score(item_id=name, metric="helpful", scorer="second", value=2.0) for name in first}
+    verdicts = ["no verdict", "no verdict", "tie", "resolved"]
+    scores = [given[name] for name in first[3:4]]
+    scores += [
+        Score(item_id=name, metric="unresolved", scorer="second", value=float(label != "resolved"), label=label)
+        for name, label in zip(first, verdicts, strict=False)
+    ]
+    store.add_scores(runs["looker", "video"], scores)
+    store.add_scores(runs["guesser", "black"], list(given.values()))
+    with opened(tmp_path / "toy.db") as (view, client):
+        found = compute_judges(view.view, "toy")
+        helpful = next(each for each in found if each.metric.startswith("Helpful"))
+        rows = {
+            (run.system, run.condition): [one and (one.scored, one.answers, one.waiting) for one in cells]
+            for run, cells in helpful.runs
+        }
+        assert helpful.names == ["second", "the-judge"]
+        assert rows["looker", "video"] == [(1, 6, 2), (6, 6, 0)], "three have no verdict, two were not judged"
+        assert rows["guesser", "black"] == [(6, 6, 0), (6, 6, 0)]
+        assert rows["random", "video"] == [(0, 6, 6), (6, 6, 0)]
+        causes = {(scorer, cause): (count, systems) for scorer, cause, count, systems, _ in helpful.causes}
+        assert causes == {
+            ("second", "no judgement"): (62, "guesser, looker, random"),
+            ("second", "no verdict"): (2, "looker"),
+            ("second", "tie"): (1, "looker"),
+        }
+        accuracy = next(each for each in found if each.metric == "Accuracy")
+        assert (accuracy.runs, accuracy.causes) == ([], []), "code alone scores it"
+        view.view.desk.get(("judges", "toy"), view.view.state("toy").settled_stamp, lambda: found, 60)
+        said = texts(client.get("/b/toy/judges").text)
+        assert "Which runs they have scored System Condition second the-judge" in said
+        assert "○ 1 of 6 6 of 6" in said
+        assert "second no verdict 2 looker the judge declined, or its reply had another form" in said
+        coverage = data(client, "/b/toy/judges")["coverage"]
+        assert sum(one["scored"] for one in coverage if one["scorer"] == "second") == 7
 
 
 def test_judges_have_a_page(client: TestClient) -> None:

@@ -7,14 +7,22 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from pydantic import JsonValue
 
-from proctor.core import Answer, Score
-from proctor.runs import Store
+from proctor.core import ACCURACY, Answer, Benchmark, Frame, Item, Metric, Reference, Score, VideoClip
+from proctor.core.formats import BinaryFormat
+from proctor.judges import UNRESOLVED
+from proctor.media import ShownRecord
+from proctor.runs import SHOWN, Store
 from tests.support.chromium import Page, find_chromium, open_page
-from tests.support.hostile_store import TEXTS, hostile_store
+from tests.support.clock_video import ClockVideo, write_clock_video
+from tests.support.hostile_store import TEXTS, hostile_store, named
 from tests.support.means import missing
+from tests.support.player_check import READ_CLOCK, truth_of
+from tests.support.repeated_store import repeated_store
 from tests.support.report_store import a_store
 from tests.support.view_site import served
 from tests.support.web_keys import press, until
@@ -68,6 +76,34 @@ def test_every_page_can_be_read_at_each_width(toy: Path) -> None:
         assert {request.split("/")[2] for request in page.requests} == {address.split("/")[2]}, "no foreign address"
 
     browse(toy, work)
+
+
+def test_live_and_repeated_answers_can_be_read_at_each_width(tmp_path: Path) -> None:
+    """What only shows where a run is asked, and where items were answered several times."""
+    said = {f"q{number}": "AAA" if number % 2 else "ABA" for number in range(12)}
+    store = repeated_store(tmp_path, said)
+    run = store.start_run("again", "newcomer", "video", {})
+
+    async def work(page: Page, address: str) -> None:
+        await page.open(address + "/b/again")
+        await until(page, "document.querySelector('.flips') !== null")
+        with store.owning([run]):
+            answers = [Answer(item_id=name, parsed="A", text="A") for name in said]
+            for answer in answers:
+                store.write(run, [(answer, [Score(item_id=answer.item_id, metric="accuracy", value=1.0)])])
+            await until(page, "document.querySelectorAll('#newest tr').length === 8")
+            await until(page, "document.querySelector('#runs').innerText.includes('running')")
+            assert await faults(page) == {}
+            before = page.loads
+            await page.evaluate("document.querySelector('#newest a').click()")
+            await page.loaded(before)
+            assert (await at(page)).startswith("/b/again/answers/q11/newcomer/video/0")
+        await page.open(address + "/b/again/answers?differ=result")
+        assert await faults(page) == {}
+        assert await page.evaluate("document.querySelectorAll('#rows [data-key]').length") == 18
+        assert page.complaints == []
+
+    browse(tmp_path / "again.db", work)
 
 
 def test_the_keyboard_is_enough(toy: Path) -> None:
@@ -186,6 +222,61 @@ def test_new_answers_never_move_what_is_read(tmp_path: Path) -> None:
     browse(tmp_path / "toy.db", work)
 
 
+def test_a_clip_is_played_by_the_keys_of_the_player(tmp_path: Path) -> None:
+    """The picture is the one whose time is in its pixels; `e` goes to the frames that the model got; `g` leaves."""
+    video = ClockVideo(times_ms=range(0, 5000, 100), rate=10, keyint=10)
+    truth = truth_of(write_clock_video(tmp_path / "a.mp4", video), range(50))
+    item = Item(
+        id="clip/<b>",
+        group="g",
+        question="Is it so?",
+        answer=BinaryFormat(),
+        media=(VideoClip(source="a.mp4", start=1.0, end=4.0),),
+        reference=Reference(answer=True),
+    )
+    store = Store(tmp_path / "clips.db")
+    store.add_benchmark(Benchmark("clips", "Clips", (item,), (ACCURACY,), "accuracy"))
+    shown: list[JsonValue] = [ShownRecord.of([Frame(b"1", 1.5, "A"), Frame(b"2", 2.7, "B")]).model_dump(mode="json")]
+    answer = Answer(item_id=item.id, text="yes", parsed=True, extra={SHOWN: shown})
+    run = store.start_run("clips", "m", "video", {})
+    store.write(run, [(answer, [Score(item_id=item.id, metric="accuracy", value=1.0)])])
+
+    async def work(page: Page, address: str) -> None:
+        clock = "document.querySelector('[data-part=clock]').textContent"
+        await page.open(address + "/b/clips/answers")
+        before = page.loads
+        await page.evaluate(
+            "[...document.querySelectorAll('a')].find((one) => one.textContent === 'Play the clip').click()"
+        )
+        await page.loaded(before)
+        assert await at(page) == "/b/clips/clip/clip%2F%3Cb%3E/m/video/0"
+        await until(page, f"{clock} === '00:00:01.000' && document.querySelector('[data-player]').ariaBusy === 'false'")
+        assert await faults(page) == {}
+        for key, moment in ((".", "01.100"), ("e", "01.500"), ("e", "02.700"), ("e", "01.500"), (",", "01.400")):
+            await press(page, key)
+            await until(page, f"{clock} === '00:00:{moment}'")
+        await until(page, "document.querySelector('[data-player]').dataset.exact === 'true'")
+        await page.evaluate(READ_CLOCK)
+        image = "document.querySelector('[data-part=stage] img')"
+        seen = await page.evaluate(f"readClock({image}, {image}.naturalWidth, {image}.naturalHeight, 0)")
+        assert seen == truth.numbers[14], "the picture at 1.4 s"
+        await press(page, "m", "w", "r")
+        assert await page.evaluate("document.querySelector('[data-as-shown]')") is None
+        assert (await at(page)).startswith("/b/clips/clip/")
+        await until(page, "document.querySelector('[data-player]').dataset.video === 'ready'")
+        await press(page, " ")
+        await until(page, f"{clock} > '00:00:02.000'")
+        await press(page, " ")
+        before = page.loads
+        await press(page, "g", "a")
+        await page.loaded(before)
+        assert (await at(page)).startswith("/b/clips/answers")
+        assert [one for one in page.complaints if "404" not in one] == []
+        assert {request.split("/")[2] for request in page.requests} == {address.split("/")[2]}
+
+    browse(tmp_path / "clips.db", work, media=tmp_path)
+
+
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
@@ -193,24 +284,81 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "hostile.db"
 
 
+async def harmless(page: Page, address: str) -> None:
+    """Nothing of what was shown so far ran, loads, or leads elsewhere."""
+    assert await page.evaluate("document.documentElement.dataset.pwned") is None
+    counted = (
+        "document.querySelectorAll('main script, main style, main iframe, main [onload], main img[onerror]').length"
+    )
+    assert await page.evaluate(counted) == 0
+    assert await page.evaluate(
+        "[...document.querySelectorAll('a[href]')].every((one) => ['http:', 'about:'].includes(one.protocol))"
+    )
+    hosts = {request.split("/")[2] for request in page.requests if request.startswith("http")}
+    assert hosts == {address.split("/")[2]}
+
+
+def test_hostile_texts_stay_text_where_answers_come_in_and_judges_agree(tmp_path: Path) -> None:
+    """The newest answers, the judges' matrix and causes, repetitions, and the names of two runs compared."""
+    store = hostile_store(tmp_path)
+    names = [item.id for item in store.items("hostile")]
+    bold = TEXTS["script"]
+    store.declare_metrics("hostile", [Metric("helpful", bold, formats=("choice",)), UNRESOLVED])
+    for text in (TEXTS["svg"], TEXTS["link"]):
+        for run in store.runs("hostile")[:6]:
+            given = [Score(item_id=name, metric="helpful", scorer=named(text), value=1.0) for name in names[:4]]
+            label = TEXTS["image"]
+            given.append(Score(item_id=names[5], metric="unresolved", scorer=named(text), value=1.0, label=label))
+            store.add_scores(run, given)
+    again = store.start_run("hostile", TEXTS["image"] + "again", "video", {"repeats": 2})
+    for repetition in (0, 1):
+        rows = [
+            Answer(item_id=name, repetition=repetition, text=text, parsed="AB"[repetition])
+            for name, text in zip(names, TEXTS.values(), strict=True)
+        ]
+        scores = [
+            Score(item_id=name, repetition=repetition, metric="accuracy", value=1.0 - repetition) for name in names
+        ]
+        store.write(again, [(row, [score]) for row, score in zip(rows, scores, strict=True)])
+    live = store.start_run("hostile", TEXTS["script"] + "live", "video", {})
+
+    async def work(page: Page, address: str) -> None:
+        await page.open(address + "/b/hostile")
+        await until(page, "document.querySelector('.flips') !== null")
+        with store.owning([live]):
+            for name, text in zip(names[:8], TEXTS.values(), strict=False):
+                store.write(live, [(Answer(item_id=name, text=text, parsed=text[:90]), [])])
+            await until(page, "document.querySelectorAll('#newest tr').length === 8")
+        await harmless(page, address)
+        assert "</script><script>" in await page.text()
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        for path in ("", "/judges", "/compare"):
+            await page.open(f"{address}/b/hostile{path}")
+            for width in (1280, 390):
+                await page.resize(width, 900)
+                assert await page.evaluate(wide) <= 0, (path, width)
+        await page.open(address + "/b/hostile/judges")
+        await until(page, "document.querySelectorAll('.matrix').length === 3")
+        await harmless(page, address)
+        assert TEXTS["image"] in await page.text()
+        names_of = "[...document.querySelectorAll('.pair select')[0].options].map((one) => one.value)"
+        await page.open(address + "/b/hostile/compare")
+        first, last = (await page.evaluate(names_of))[:2]
+        for a, b in ((first, last), (last, first)):
+            await page.open(f"{address}/b/hostile/compare?{urlencode({'a': a, 'b': b, 'cell': 'neither'})}")
+            await until(page, "document.querySelector('[data-waits]') === null")
+            await harmless(page, address)
+        await page.open(address + "/b/hostile/answers?differ=result")
+        assert await page.evaluate("document.querySelectorAll('#rows [data-key]').length") == 2 * len(names)
+        await harmless(page, address)
+        assert [one for one in page.complaints if "404" not in one] == []
+
+    browse(tmp_path / "hostile.db", work)
+
+
 def test_forty_hostile_answers_execute_nothing(hostile: Path) -> None:
     """Each is opened, on its own page and by the script; nothing of it runs, loads or rearranges."""
     assert len(Store(hostile, create=False).item_numbers("hostile")) == len(TEXTS)
-
-    async def harmless(page: Page, address: str) -> None:
-        assert await page.evaluate("document.documentElement.dataset.pwned") is None
-        assert (
-            await page.evaluate(
-                "document.querySelectorAll('main script, main style, main iframe, main [onload]').length"
-            )
-            == 0
-        )
-        assert await page.evaluate(
-            "[...document.querySelectorAll('a[href]')].every((one) => ['http:', 'about:'].includes(one.protocol))"
-        )
-        assert {request.split("/")[2] for request in page.requests if request.startswith("http")} == {
-            address.split("/")[2]
-        }
 
     async def work(page: Page, address: str) -> None:
         await page.open(address + "/b/hostile/answers")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, UsageError, VideoClip
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, Status, UsageError, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Store
 from proctor_web import Listening, open_view
@@ -62,6 +62,44 @@ def test_a_run_is_followed_while_it_is_asked(tmp_path: Path) -> None:
         assert client.get("/b/toy/answers?system=newcomer&result=right&format=json").json()["answers"] == 10
 
 
+def test_the_newest_answers_are_those_that_came_in_while_it_was_watched(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    run = store.start_run("toy", "newcomer", "video", {})
+    with opened(tmp_path / "toy.db") as (view, client):
+        watch = view.view.watch
+
+        def newest() -> list[tuple[str, str]]:
+            watch.look()
+            found = client.get("/b/toy?format=json").json()["newest"]
+            assert {row["system"] for row in found} <= {"newcomer"}
+            return [(row["item"], row["state"]) for row in found]
+
+        with store.owning([run]):
+            assert newest() == [], "what was there before is not new"
+            assert "Answers appear here as they come in." in client.get("/b/toy").text
+            failed = Answer(item_id="q005", status=Status.FAILED, reason="HTTP 500")
+            store.write(run, [answer("q001", 1.0), answer("q000", 0.0), (failed, [])])
+            assert newest() == [("q001", "right"), ("q000", "wrong")], "a failed one is no answer: it is asked again"
+            assert newest() == [("q001", "right"), ("q000", "wrong")]
+            store.write(run, [answer("q005", 1.0)])
+            store.add_scores(run, [Score(item_id="q000", metric="accuracy", value=1.0)])
+            assert newest() == [("q005", "right"), ("q001", "right"), ("q000", "right")], "a new score is no new answer"
+            store.write(run, [answer(f"q{number:03d}", 0.0) for number in range(10, 22)])
+            assert newest() == [(f"q{number:03d}", "wrong") for number in range(21, 13, -1)], "eight are kept"
+            part = client.get("/b/toy?part=newest").text
+            assert part.count("<tr data-row>") == 8
+            assert 'href="/b/toy/answers/q021/newcomer/video/0"' in part
+            store.write(run, [(failed.model_copy(update={"item_id": "q021"}), [])])
+            newest()
+            store.write(run, [answer("q021", 1.0)])
+            assert newest()[:2] == [("q021", "right"), ("q020", "wrong")], "one that came again is listed once"
+            other = store.start_run("toy", "imported", "video", {})
+            store.write(other, [answer("q030", 1.0)])
+            watch.look()
+            first = client.get("/b/toy?format=json").json()["newest"][0]
+            assert (first["item"], first["system"]) == ("q030", "imported"), "all answers of a new run are new"
+
+
 def test_figures_wait_until_a_run_ends(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     run = store.start_run("toy", "newcomer", "video", {})
@@ -80,6 +118,23 @@ def test_figures_wait_until_a_run_ends(tmp_path: Path) -> None:
         last = board_of(shown, shown.state("toy"), 60)
         assert not last.stale
         assert "newcomer" in last.value.html
+
+
+def test_what_can_wait_begins_when_the_first_page_was_sent(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    with opened(tmp_path / "toy.db") as (view, client):
+        desk, began = view.view.desk, list[bool]()
+        assert desk.get("figures", 1, lambda: began.append(view.view.first_sent.is_set())) is None
+        assert client.get("/live?b=toy").status_code == client.get("/static/view.css").status_code == 200
+        assert not view.view.first_sent.is_set(), "neither of these is a page"
+        assert client.get("/b/toy").status_code == 200
+        assert view.view.first_sent.is_set()
+        assert desk.get("figures", 1, lambda: None, 60) is not None
+        assert began == [True]
+    with opened(tmp_path / "toy.db") as (view, _):
+        waited = view.view.desk.get("figures", 1, lambda: 7, 60)
+        assert waited is not None
+        assert waited.value == 7, "who waits is not kept waiting for a page"
 
 
 def test_a_store_that_is_away_leaves_the_last_state(tmp_path: Path) -> None:
@@ -244,6 +299,56 @@ def test_the_frames_are_the_ones_that_the_model_got(tmp_path: Path) -> None:
     with opened(tmp_path / "clips.db", media=tmp_path) as (_, client):
         assert client.get(pictures[0]).status_code == 404
         assert client.get(page_of).status_code == 200, "the page needs no media"
+
+
+def test_a_clip_is_played_as_the_benchmark_has_it(tmp_path: Path) -> None:
+    media = tmp_path / "media"
+    media.mkdir()
+    write_clock_video(media / "a.mp4", ClockVideo(times_ms=range(0, 5000, 100), rate=10, keyint=10))
+    with FaultyServer("Answer: yes") as server:
+        how: dict[str, Any] = {"model": "m", "base_url": server.url, "conditions": ("video", "black")}
+        store = Store(tmp_path / "clips.db")
+        proctor.run(benchmark(media), store=store, cache=tmp_path / "cache", **how)
+    store.close()
+    with opened(tmp_path / "clips.db", media=media) as (_, client):
+        page = client.get("/b/clips/answers/clip%2Ftwo/m/video/0").text
+        (href,) = re.findall(r'<a href="([^"]+)">Play the clip</a>', page)
+        assert href == "/b/clips/clip/clip%2Ftwo/m/video/0"
+        player = client.get(href).text
+        (address,) = re.findall(r'data-media="([^"]+)"', player)
+        assert "no model was shown this" in player
+        assert 'data-do="shown"' not in player, "what the model got stands beside its answer"
+        given = client.get(f"{href}?format=json").json()["times"]
+        (events,) = re.findall(r'data-events="([^"]*)"', player)
+        assert [float(one) for one in events.split()] == given
+        table = client.get(f"{address}/timestamps").json()
+        assert (table["start"], table["end"], len(table["steps"])) == (1.0, 3.0, 49)
+        assert table["plays"]
+        assert all(table["start"] <= time < table["end"] for time in given), "both by the item's clock"
+        pts = int(table["first"]) + sum(table["steps"][:10])
+        picture = client.get(f"{address}/frame/{pts}")
+        assert (picture.status_code, picture.headers["content-type"]) == (200, "image/jpeg")
+        for _ in range(600):  # it is made playable in another thread
+            video = client.get(f"{address}/video", headers={"range": "bytes=0-99"})
+            if video.status_code != 202:
+                break
+        assert (video.status_code, len(video.content)) == (206, 100)
+        assert float(video.headers["playback-lead"]) >= 0
+        assert client.request("HEAD", f"{address}/video").status_code == 200
+        assert client.get(f"{address}/video", headers={"range": "bytes=5-1,9-"}).status_code == 416
+        wrong = ("/timestamps/x", "/video/..%2F..%2Fetc", "/frame/x", "/frame/-", "/frame/7", f"/frame/{10**30}", "/frame/²",
+                 f"/frame/{pts}?as_shown=true", "", "/nothing")  # fmt: skip
+        for rest in wrong:
+            assert client.get(address + rest).status_code == 404, rest
+        for other in ("clip%2Ftwo/1", "clip%2Ftwo/x", "clip%2Ftwo/²", "nobody/0", "clip%2Ftwo"):
+            assert client.get(f"/b/clips/media/{other}/timestamps").status_code == 404, other
+        assert client.get("/b/clips/clip/clip%2Ftwo/m/video/9").status_code == 404
+        blind = client.get("/b/clips/clip/clip%2Ftwo/m/black/0").text
+        assert "no model was shown this" in blind
+    (media / "a.mp4").unlink()
+    with opened(tmp_path / "clips.db", media=media) as (_, client):
+        assert client.get(href).status_code == 200
+        assert client.get(f"{address}/timestamps").status_code == 404
 
 
 def test_media_that_nobody_knows_are_named(tmp_path: Path) -> None:

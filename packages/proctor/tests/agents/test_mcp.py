@@ -49,7 +49,17 @@ def fill(path: Path) -> Store:
     store = Store(path)
     store.add_benchmark(benchmark)
     for name, right in (("old", 3), ("new", 23)):
-        run = store.start_run("ward", name, "video", {"system": {"model": "m"}})
+        system: dict[str, JsonValue] = {
+            "model": "m",
+            "prompt_sha256": f"{right:064x}",
+            "model_settings": {"temperature": right / 10, "stop": marked(right, "stop"), marked(right, "key"): 1},
+        }
+        settings: dict[str, JsonValue] = {
+            "system": system,
+            "media": {"fps": right},
+            "demonstrations": marked(right, "demonstrations"),
+        }
+        run = store.start_run("ward", name, "video", settings)
         rows = []
         for number, item in enumerate(items):
             answer = Answer(
@@ -137,7 +147,7 @@ def test_from_nothing_to_a_compared_result_in_few_calls(store: Store) -> None:
     """An agent that knows no name: the list of tools, the runs, the comparison."""
     with session(store) as agent:
         tools = agent.ask("tools/list")["result"]["tools"]
-        assert [one["name"] for one in tools] == ["runs", "results", "compare", "items", "show"]
+        assert [one["name"] for one in tools] == ["runs", "results", "compare", "explain", "items", "show"]
         assert all(one["annotations"]["readOnlyHint"] for one in tools)
         found = agent.call("runs")
         name = found["benchmarks"][0]["name"]
@@ -165,6 +175,12 @@ def test_no_byte_of_contents_leaves_without_the_flag(store: Store) -> None:
         for metric, gate in itertools.product(["accuracy", "rubric", "", "nix"], ["better", "", "odd"]):
             agent.call("compare", benchmark="ward", first="old/video", second="new/video", metric=metric, gate=gate)
         agent.call("compare", benchmark="ward", first="old", second="new/black")
+        for metric, scorer in itertools.product(["accuracy", "rubric", "nix"], ["", "code", "j", "nix"]):
+            agent.call("explain", benchmark="ward", first="old/video", second="new/video", metric=metric, scorer=scorer)
+        for first, second in itertools.permutations(
+            ["old/video", "new/black", "old", "/etc/passwd", marked(1, "typed")], 2
+        ):
+            agent.call("explain", benchmark="ward", first=first, second=second)
         for answer_format, group, offset in itertools.product(
             ["", "choice", "odd"], ["", "v3", "odd"], [0, 5, -3, 10**9]
         ):
@@ -195,6 +211,44 @@ def test_with_the_flag_contents_stand_apart(store: Store) -> None:
             assert MARK not in json.dumps(rest)
 
 
+def test_a_gap_is_explained_by_what_is_stored(store: Store) -> None:
+    """Accuracy of the 12 choices: by its scores `old` has 1 of them right and `new` 11, though all answers are the right
+    letter, read now: all of the gap is how replies were read, and nothing what was asked."""
+    with session(store) as agent:
+        found = agent.call("explain", benchmark="ward", first="old/video", second="new/video", metric="accuracy")
+    assert found["gap"] == pytest.approx(-10 / 12)
+    assert found["ci_low"] < found["gap"] < found["ci_high"]
+    assert (found["common_items"], found["common_groups"]) == (12, 6)
+    assert sum(part["difference"] for part in found["parts"]) == pytest.approx(-10 / 12)
+    assert [(part["part"], part["items_changed"]) for part in found["parts"]] == [("reader", 10), ("asked", 0)]
+    assert found["parts"][1]["difference"] == pytest.approx(0)
+    told = {one["what"]: (one["kind"], one["first"], one["second"]) for one in found["differences"]}
+    assert told["frames per second"] == ("frames", "3", "23")
+    assert told["temperature"] == ("sampling", "0.3", "2.3")
+    assert told["hash of the prompt's template"] == ("prompt", "0" * 8, "0" * 8)
+    assert told["stop"] == ("sampling", None, None)  # a text
+    assert told["demonstrations"] == ("other", None, None)
+    assert "a setting" in told  # its name is a text as well
+    assert {one["difference"] for one in found["cannot_be_swapped"]} == {"frames", "prompt", "sampling", "other"}
+    assert "untrusted" not in json.dumps(found)
+
+
+def test_with_the_flag_settings_are_told_apart(store: Store) -> None:
+    found = StoreTools(store, contents=True).explain("ward", "old/video", "new/video", metric="accuracy")
+    (stop,) = [one for one in found["differences"] if one["what"] == "stop"]
+    assert stop["first"] is None
+    assert stop["untrusted"]["first"] == marked(3, "stop")
+
+
+def test_explain_opens_no_file_that_the_agent_names(store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("id,answer\nq1,A\n")
+    with pytest.raises(InputError, match=r"found no run '.*log\.csv', expected one of new/video, old/video"):
+        StoreTools(store).explain("ward", "old/video", str(log))
+    with pytest.raises(InputError, match="found the same side twice"):
+        StoreTools(store).explain("ward", "old/video", "old/video")
+
+
 def test_nothing_is_written(tmp_path: Path) -> None:
     made = fill(tmp_path / "runs.db")
     made.close()
@@ -202,6 +256,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     with session(Store(tmp_path / "runs.db")) as agent:
         agent.call("runs")
         agent.call("results", benchmark="ward")
+        assert agent.call("explain", benchmark="ward", first="old/video", second="new/video")["gap"] < 0
         agent.call("items", benchmark="ward")
         agent.call("show", benchmark="ward", item="q1")
     assert (tmp_path / "runs.db").read_bytes() == before

@@ -31,7 +31,7 @@ from proctor.core import (
     generator,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.runs import Store, import_systems
+from proctor.runs import AnswersOf, Store, import_systems
 from proctor.stats import Resampling
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.program import proctor as shell
@@ -299,3 +299,74 @@ def test_what_can_not_be_asked_is_one_line(store: Store) -> None:
         proctor.perturb(store, scorer="rouge-l-mean", perturbations="negate")
     with pytest.raises((InputError, ConfigurationError), match="rouge-9"):
         proctor.perturb(store, scorer="rouge-9")
+
+
+def repeated(folder: Path, texts: Sequence[Sequence[str]]) -> Store:
+    """One system's answers to as many cases as there are rows, a group each; a text for each repetition ("" for none)."""
+    folder.mkdir()
+    items = tuple(item(number) for number in range(len(texts)))
+    opened = Store(folder / "runs.db")
+    opened.add_benchmark(
+        Benchmark(name="cases", title="Cases", items=items, metrics=SCHEME.metrics, rating=SCHEME, headline="good")
+    )
+    times = len(texts[0])
+    run = opened.start_run("cases", "a", "video", {"repeats": times} if times > 1 else {})
+    for number in range(times):
+        given = [(one, own[number]) for one, own in zip(items, texts, strict=True) if own[number]]
+        opened.write(
+            run, [(Answer(item_id=one.id, repetition=number, text=text, parsed=text), []) for one, text in given]
+        )
+    return opened
+
+
+def drawn(store: Store, most: int) -> list[tuple[str, int]]:
+    answers = AnswersOf(store, store.runs("cases"))
+    return [(one.item.group, one.answer.repetition) for one in answers.draw(most, 0)]
+
+
+def test_every_repetition_can_be_drawn_and_none_before_the_other_cases(tmp_path: Path) -> None:
+    texts = [[f"It is eczema in case {k}, said {n}." for n in range(3)] for k in range(8)]
+    once, thrice = repeated(tmp_path / "1", [row[:1] for row in texts]), repeated(tmp_path / "3", texts)
+    assert drawn(thrice, 5) == drawn(once, 5)  # who asks for few gets what was drawn before there were repetitions
+    assert drawn(thrice, 8) == drawn(once, 8)
+    found = drawn(thrice, 16)
+    assert len({group for group, _ in found[:8]}) == len({group for group, _ in found[8:]}) == 8
+    assert all(number > 0 for _, number in found[8:])
+    assert sorted(drawn(thrice, 0)) == [(f"g{k}", number) for k in range(8) for number in range(3)]
+    late = repeated(tmp_path / "late", [["", "It is eczema."], ["It is mumps.", "It is measles."]])
+    assert sorted(drawn(late, 2)) == [("g0", 1), ("g1", 0)]
+
+
+def test_the_same_answers_three_times_are_no_more_evidence(tmp_path: Path) -> None:
+    """Intervals resample groups: repetitions add answers, and neither cases nor certainty."""
+    texts = [["It is eczema. " + "Use a cream. " * (k + 1)] for k in range(8)]
+    once, thrice = repeated(tmp_path / "1", texts), repeated(tmp_path / "3", [row * 3 for row in texts])
+
+    def length(text: str) -> float:
+        return float(min(len(text), 1000))
+
+    scorer = proctor.metric(low=0, high=1000)(length)
+    options: Any = {"scorer": scorer, "draws": 300, "perturbations": ["doubled", "retracted"], "answers": 0}
+    one, three = (proctor.perturb(store, **options).rows for store in (once, thrice))
+    assert one
+    for first, second in zip(one, three, strict=True):
+        assert (second["answers"], second["groups"]) == (3 * first["answers"], first["groups"])
+        for name, kept in first.items():
+            if name != "answers":
+                assert second[name] == (pytest.approx(kept, abs=1e-9) if isinstance(kept, float) else kept)
+
+
+def test_repetitions_are_scored_apart(tmp_path: Path) -> None:
+    """By hand: each case has an answer of one word, and one of two. Lengths in words are 1 and 2, so their deviation is
+    1/2; doubled they are 2 and 4, so that the mean change is 3/2: a shift of 3."""
+    texts = [["Eczema", "Eczema indeed"] for _ in range(6)]
+
+    def words(text: str) -> float:
+        return float(len(text.split()))
+
+    scorer = proctor.metric(low=0, high=1000)(words)
+    store = repeated(tmp_path / "2", texts)
+    table = proctor.perturb(store, scorer=scorer, draws=200, perturbations=["doubled"], answers=0)
+    row = next(one for one in table.rows if not one["dimension"])
+    assert (row["answers"], row["groups"]) == (12, 6)
+    assert row["shift"] == pytest.approx(3.0)

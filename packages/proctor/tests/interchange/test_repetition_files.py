@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import proctor
-from proctor.core import Answer, Benchmark, InputError, RecordedAnswers, admit_recorded
+from proctor.core import Answer, Benchmark, InputError, RecordedAnswers, Score, admit_recorded
 from proctor.runs import Store, evaluation_content
 from tests.support.foreign import foreign
 from tests.support.toy_run import toy
@@ -231,4 +231,81 @@ def test_other_packages_readers_are_held_to_it(numbers: tuple[int, ...], told: s
 
 def test_inspect_has_each_repetition_as_an_epoch(tmp_path: Path) -> None:
     found = foreign("tests.support.foreign_inspect", tmp_path, "repetitions")
-    assert found == {"same": True, "epochs": [3, [1, 2, 3]], "status": "success", "samples": 9}
+    scored = [[9, 0]]  # of all epochs, as Inspect counts them
+    assert found == {"same": True, "epochs": [3, [1, 2, 3]], "status": "success", "samples": 9, "scored": scored}
+
+
+SURE = {(item, number): round(0.1 * number + 0.02 * int(item[-1]), 2) for item in VALUES for number in range(3)}
+"""A confidence for each answer; none for one of them."""
+
+
+def sure_rows() -> list[dict[str, Any]]:
+    return [
+        row
+        | {"confidence": "" if (row["id"], row["repetition"]) == ("q001", 1) else SURE[row["id"], row["repetition"]]}
+        for row in rows(0)
+    ]
+
+
+def confidences(store: Store) -> dict[tuple[str, int], Any]:
+    run = next(one for one in store.runs("toy") if one.system == "mine")
+    numbers = store.repetitions(run)
+    found = {(item, number): one.confidence for number in numbers for item, one in store.answers(run, number).items()}
+    return {key: None if one is None else (one.source, one.value, one.missing) for key, one in found.items()}
+
+
+@pytest.mark.parametrize("form", ["lmms-eval", "table"])
+def test_confidences_go_out_and_come_back_with_each_repetition(form: str, tmp_path: Path) -> None:
+    made = imported(table(tmp_path / "a.csv", sure_rows()), tmp_path / "a.db")
+    out = tmp_path / ("out" if form == "lmms-eval" else "out.csv")
+    made.export(out, **({"format": form} if form == "lmms-eval" else {}))
+    file = next(out.glob("*_samples_*.jsonl")) if form == "lmms-eval" else out
+    again = imported(file, tmp_path / "b.db")
+    assert answers_in(again.store) == WHOLE
+    missing = ("recorded", None, "an empty cell")
+    expected = {key: missing if key == ("q001", 1) else ("recorded", one, "") for key, one in SURE.items()}
+    assert confidences(made.store) == confidences(again.store) == expected
+
+
+def test_a_confidence_that_somebody_changed_is_missing_and_never_a_number(tmp_path: Path) -> None:
+    made = imported(
+        table(tmp_path / "a.csv", [row for row in sure_rows() if row["repetition"] == 0]), tmp_path / "a.db"
+    )
+    made.export(tmp_path / "out", format="lmms-eval")
+    (file,) = (tmp_path / "out").glob("*_samples_*.jsonl")
+    wrong = ['{"source": "stated", "value": 7}', '{"source": "stated", "value": NaN}', "{", '["stated", 1]']
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text(
+        "".join(json.dumps(line | {"proctor_confidence": one}) + "\n" for line, one in zip(lines, wrong, strict=True))
+    )
+    found = confidences(imported(file, tmp_path / "b.db").store)
+    bad = ("recorded", None, "no confidence from 0 to 1")
+    assert found == dict.fromkeys(((item, 0) for item in VALUES), bad)
+
+
+def test_every_eval_ever_has_the_confidence_of_a_row_without_words_of_the_reply(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs.db")
+    some: Benchmark = toy(2)
+    store.add_benchmark(some)
+    run = store.start_run("toy", "mine", "video", {})
+    told: list[dict[str, Any]] = [
+        {"source": "stated", "value": 0.85},
+        {"source": "stated", "missing": "no whole number: 'the patient is Mr Smith'"},
+    ]
+    store.write(
+        run,
+        [
+            (
+                Answer(item_id=item.id, text="1", parsed=1, extra={"confidence": one}),
+                [Score(item_id=item.id, metric="accuracy", value=1.0)],
+            )
+            for item, one in zip(some.items, told, strict=True)
+        ],
+    )
+    proctor.export(store, tmp_path / "eee", "toy", format="every-eval-ever", systems="mine")
+    (samples,) = (tmp_path / "eee").rglob("*_samples.jsonl")
+    assert "Smith" not in samples.read_text()
+    found = [json.loads(line)["metadata"]["confidence"] for line in samples.read_text().splitlines()]
+    assert sorted(map(json.loads, found), key=str) == [
+        {"source": "stated", "missing": "no whole number"}, {"source": "stated", "value": 0.85}
+    ]  # fmt: skip

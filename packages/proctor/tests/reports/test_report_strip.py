@@ -52,6 +52,7 @@ def strip_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         "hostile": Answer(item_id="i1", text="...", parsed=[HOSTILE, *["A"] * 200]),
         "silent": Answer(item_id="i1", text="", problem="expected an order"),
+        "endless": Answer(item_id="i1", text="D first,", problem="expected an order", extra={"cut_off": True}),
     }
     for system, answer in answers.items():
         run = store.start_run("frames", system, "video", {})
@@ -121,3 +122,17 @@ def test_a_click_enlarges_a_frame_and_another_gives_it_back(chromium: str, strip
     assert again == small
     assert small[2] == large[2] == 0
     assert name == "Enlarge A"
+
+
+def test_a_reply_that_was_cut_off_is_no_unreadable_one(chromium: str, strip_report: Path) -> None:
+    async def work() -> tuple[Any, Any]:
+        async with open_page(chromium) as page:
+            await page.open(strip_report.as_uri())
+            rows = "[...document.querySelectorAll('#items tr')].map((one) => one.innerText.replace(/\\s+/g, ' '))"
+            flags = "[...document.querySelectorAll('.flag')].map((one) => one.textContent)"
+            return await page.evaluate(rows), await page.evaluate(flags)
+
+    rows, flags = asyncio.run(work())
+    assert "silent ✗ unreadable" in rows
+    assert "endless ✗ cut off" in rows
+    assert flags == ["cut off by the model's token limit"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import JsonValue
 
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, Status, generator
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Benchmark, InputError, Item, Reference, Score, Status, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.results import (
     CELLS,
@@ -31,6 +33,7 @@ CONTENT = {
     "a": ("A", Status.ANSWERED),
     "b": ("B", Status.ANSWERED),
     "unreadable": (None, Status.ANSWERED),
+    "cut": (None, Status.ANSWERED),
     "refused": (None, Status.REFUSED),
     "late": (None, Status.TIMED_OUT),
     "error": (None, Status.ERROR),
@@ -45,7 +48,7 @@ def states_of(index: AnswerIndex, system: str, condition: str = "video") -> dict
 
 @pytest.fixture
 def small(tmp_path: Path) -> Store:
-    """Seven ways to end, and an item that is not asked."""
+    """Eight ways to end, and an item that is not asked."""
     store = Store(tmp_path / "small.db")
     names = (*CONTENT, "later")
     items = tuple(
@@ -65,7 +68,9 @@ def small(tmp_path: Path) -> Store:
     rows = []
     for name, (parsed, status) in CONTENT.items():
         reason = "" if status is Status.ANSWERED else f"HTTP 429: wait {len(name)} s"
-        answer = Answer(item_id=name, text=f"I say {parsed or '100 %_'}", parsed=parsed, status=status, reason=reason)
+        ended: dict[str, JsonValue] = {"cut_off": name in {"cut", "a"}}
+        text = f"I say {parsed or '100 %_'}"
+        answer = Answer(item_id=name, text=text, parsed=parsed, status=status, reason=reason, extra=ended)
         scored = [] if status is Status.FAILED else [Score(item_id=name, metric="accuracy", value=float(parsed == "A"))]
         rows.append((answer, scored))
     store.write(run, rows)
@@ -78,12 +83,13 @@ def test_every_way_to_end_has_its_state(small: Store) -> None:
         "a": "right",
         "b": "wrong",
         "unreadable": "unreadable",
+        "cut": "cut_off",
         "refused": "refused",
         "late": "timed_out",
         "error": "error",
         "failed": "failed",
         "later": "not_asked",
-    }
+    }, "an answer that can be read is what it says, also if the token limit ended it"
 
 
 def test_what_a_system_does_wrong_is_wrong_and_what_the_infrastructure_does_is_missing(small: Store) -> None:
@@ -94,12 +100,14 @@ def test_what_a_system_does_wrong_is_wrong_and_what_the_infrastructure_does_is_m
         return [index.items.ids[index.located(row)[0]] for row in chosen.rows.tolist()]
 
     assert kept(results=("right",)) == ["a"]
-    assert kept(results=("wrong",)) == ["b", "unreadable", "refused", "late", "error"]
+    assert kept(results=("wrong",)) == ["b", "unreadable", "cut", "refused", "late", "error"]
+    assert kept(results=("cut_off",)) == ["cut"]
+    assert kept(results=("unreadable",)) == ["unreadable"]
     assert kept(results=("missing",)) == ["failed", "later"]
     assert kept(results=("failed", "refused")) == ["refused", "failed"]
     assert kept() == list(CONTENT), "what was not asked is no answer"
     assert kept(with_unasked=True) == [*CONTENT, "later"]
-    assert kept(facets=(("half", "second"),), results=("wrong",)) == ["late", "error"]
+    assert kept(facets=(("half", "second"),), results=("wrong",)) == ["refused", "late", "error"]
     assert kept(item="late") == ["late"]
 
 
@@ -115,7 +123,7 @@ def test_words_are_found_in_questions_options_references_and_replies(small: Stor
     assert found('"say i"') == 0
     assert found('"i SAY b"') == 1
     assert found("question") == found("reference") == 0, "names of fields are no words"
-    assert found("100 %_") == 5, "no character is a wildcard"
+    assert found("100 %_") == 6, "no character is a wildcard"
     assert found("1_0") == found("%%%") == 0
     assert found("'; DROP TABLE answers; --") == 0
 
@@ -153,14 +161,30 @@ def test_only_runs_that_changed_are_read_again(small: Store) -> None:
 def test_progress_counts_what_is_left_and_why(small: Store) -> None:
     index = load_index(small, "small")
     (one,) = run_progress(small, index, [column.run for column in index.columns])
-    assert (one.expected, one.settled, one.failed, one.left, one.complete) == (8, 6, 1, 2, False)
+    assert (one.expected, one.settled, one.failed, one.left, one.complete) == (9, 7, 1, 2, False)
     assert one.states[AnswerState.NOT_ASKED] == 1
-    assert sum(one.states.values()) == 8
+    assert sum(one.states.values()) == 9
     reasons = {cause.state.value: (cause.reason, cause.count) for cause in one.causes}
     assert reasons["failed"] == ("HTTP 429: wait … s", 1)
     assert reasons["unreadable"] == ("no reason was recorded", 1)
+    assert reasons["cut_off"] == ("no reason was recorded", 1)
+    assert one.states[AnswerState.CUT_OFF] == 1
     assert one.cost is None
     assert one.seconds is None
+
+
+def test_causes_are_the_same_however_they_are_looked_up(small: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small.runs("small")[0]
+    lacking = Answer(item_id="later", reason=NO_ANSWER, problem=NO_ANSWER)
+    small.write(run, [(lacking, [Score(item_id="later", metric="accuracy", value=0.0)])])
+    index = load_index(small, "small")
+    assert states_of(index, "model")["later"] == "not_submitted"
+    (few,) = run_progress(small, index, [run])
+    monkeypatch.setattr(sys.modules[run_progress.__module__], "_MOST_LOOKED_UP", 0)
+    (many,) = run_progress(small, index, [run])
+    assert sorted(many.causes, key=str) == sorted(few.causes, key=str)
+    counts = {cause.state.value: cause.count for cause in many.causes}
+    assert counts == {"unreadable": 1, "cut_off": 1, "refused": 1, "timed_out": 1, "error": 1, "failed": 1}
 
 
 def test_repetitions_are_rows_of_their_own(tmp_path: Path) -> None:

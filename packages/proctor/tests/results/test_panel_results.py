@@ -39,6 +39,7 @@ from proctor.results import (
     load_items,
     rank_runs,
     results,
+    scorer_coverage,
 )
 from proctor.results.run_scores import load_accuracy
 from proctor.runs import PaidJudgements, Run, Store
@@ -265,12 +266,38 @@ def test_agreement_by_hand(store: Store) -> None:
         (2, 1, 1, 0),
     ]
     assert [one.share for one in found.pairs] == [2 / 3, 0.0, 0.5]
+    assert [one.groups for one in found.pairs] == [3, 2, 2]
+    for one in found.pairs:
+        assert one.ci_low is not None
+        assert one.ci_high is not None
+        assert 0.0 <= one.ci_low <= (one.share or 0.0) <= one.ci_high <= 1.0
     # Units 110, 100, 00 (text3 has one vote): 2/2 + 2/2 pairs of three apart, twice each ordered: observed 4 of 8
     # votes; margins 3 and 5: expected 2 · 3 · 5 / (8 · 7)
     assert found.alpha.value == pytest.approx(1 - (4 / 8) / (30 / 56))
     assert (found.alpha.n, found.alpha.groups) == (3, 3)
     alone = judge_agreement(store, "mixed", [run], ["j3"], draws=100)
     assert (alone.pairs, alone.alpha.value) == ((), None)
+
+
+def test_coverage_by_hand(store: Store) -> None:
+    """A panel is asked about free text alone; what it left open has a cause, and what it was not asked about has none."""
+    run, other = add(store, "one", answers(right=4)), add(store, "two", answers(right=2)[:5])
+    store.declare_metrics("mixed", [UNRESOLVED])
+    given = [("text0", 1.0, "resolved"), ("text1", 0.0, "resolved, a vote missing"), ("text2", None, "tie")]
+    for name, value, how in given:
+        scores = [] if value is None else [Score(item_id=name, metric="accuracy", value=value, scorer=TWO)]
+        state = Score(item_id=name, metric="unresolved", value=float(value is None), scorer=TWO, label=how)
+        store.add_scores(run, [*scores, state])
+    found = {
+        (one.metric.name, one.scorer, one.run.system): (one.answers, one.scored, dict(one.unresolved), one.waiting)
+        for one in scorer_coverage(store, "mixed", [run, other])
+    }
+    assert found == {
+        ("accuracy", "code", "one"): (4, 4, {}, 0),
+        ("accuracy", "code", "two"): (4, 4, {}, 0),
+        ("accuracy", TWO, "one"): (4, 2, {"tie": 1}, 1),
+        ("accuracy", TWO, "two"): (1, 0, {}, 1),
+    }
 
 
 def test_flagged_judgements_come_with_their_answers(store: Store) -> None:

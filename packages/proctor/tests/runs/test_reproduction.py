@@ -16,7 +16,7 @@ from PIL import Image as Picture
 from sqlalchemy import text
 
 import proctor
-from proctor.core import Answer, Benchmark, Image, InputError, Item, Reference, VideoClip, View
+from proctor.core import Answer, Benchmark, Image, InputError, Item, Reference, VideoClip, View, current_repetition
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.media import ShowsFiles, ShowsOriginals
 from proctor.runs import Reproduction, Store, recorded
@@ -323,3 +323,51 @@ def test_bytes_of_an_encoded_file_that_vary_are_no_difference(tmp_path: Path) ->
     write_clock_video(media / "a.mp4", ClockVideo(times_ms=range(0, 5000, 100), rate=10, keyint=5))
     (row,) = proctor.reproduce(store, media=media, systems="looker").data
     assert row.state is Reproduction.DIFFERENT  # another video
+
+
+class Undecided:
+    """Looks once, at another part in each repetition but the first two."""
+
+    name = "undecided"
+    settings: ClassVar[dict[str, Any]] = {}
+
+    def supports(self, item: Item) -> bool:
+        return item.id != ""
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        number = current_repetition().number
+        await view.frames(count=2, window=(1.0, 2.0 if number < 2 else 2.0 + number / 10))
+        return Answer(item_id=item.id, text="yes")
+
+
+def test_each_repetition_is_made_again(media: Path, tmp_path: Path) -> None:
+    made = proctor.run(benchmark(media), [Undecided()], store=tmp_path / "runs.db", repeats=4, baselines=False)
+    table = proctor.reproduce(made.store)
+    assert table.ok
+    assert [(one.item, one.repetition) for one in table.data] == [
+        (name, number) for name in ("q1", "q2", "q3") for number in range(4)
+    ]
+    assert [one.pictures for one in table.data] == [2] * 12
+    limited = proctor.reproduce(made.store, limit=5)
+    assert [(one.item, one.repetition) for one in limited.data] == [*(("q1", k) for k in range(4)), ("q2", 0)]
+    # a record of the third repetition alone is changed: it alone differs, and the table says which one it is
+    (run,) = made.store.runs("toy")
+    kept = made.store.answers(run, 2)["q2"]
+    shown = json.loads(json.dumps(kept.extra["shown"]))
+    shown[0]["sha256"] = "0" * 64
+    with made.store.writing() as connection:
+        connection.execute(
+            text(
+                "update answers set extra = :extra where repetition = 2 and item = (select id from items where item = 'q2')"
+            ),
+            {"extra": json.dumps(dict(kept.extra) | {"shown": shown})},
+        )
+    table = proctor.reproduce(made.store)
+    assert [(one.item, one.repetition) for one in table.data if one.state is Reproduction.DIFFERENT] == [("q2", 2)]
+    assert "Repetition" in str(table)
+    lines = write_shown(made.store, "q2", tmp_path / "out")
+    assert [line.partition(":")[0] for line in lines] == [
+        "undecided / video", *(f"undecided / video / repetition {k}" for k in (1, 2, 3))
+    ]  # fmt: skip
+    below = tmp_path / "out" / "undecided" / "video"
+    assert len([*below.glob("*.jpg"), *below.glob("*/*.jpg")]) == 8

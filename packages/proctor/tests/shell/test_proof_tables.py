@@ -57,6 +57,7 @@ def test_answers_made_again() -> None:
         "pictures": 3,
         "reason": "",
         "media": ["clip.mp4", "other.mp4"],
+        "repetition": 0,
     }
 
 

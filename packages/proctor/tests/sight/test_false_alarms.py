@@ -66,7 +66,7 @@ class _Simulated(Asker):
 def _blank() -> Iterator[None]:
     """Nothing is drawn: nobody looks."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("number", "ladder", "disc", "discs", "moving"):
+        for name in ("number", "small_number", "ladder", "disc", "discs", "moving"):
             patch.setattr(pictures, name, lambda *_, **__: [None])
         yield
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from proctor.media import MediaSettings
@@ -21,10 +23,30 @@ FAULTS = {
     "every second": (served.Sighted(fault=served.every_second), "dropped", "only every second of 64 arrives"),
     "backwards": (served.Sighted(fault=served.reordered(served.backwards)), "order", "another order"),
     "sorted by size": (served.Sighted(fault=served.reordered(served.by_size)), "order", "another order"),
-    "shrunk to 224": (served.Sighted(fault=served.shrinks(224)), "shrunk", "shrunk to about 179 to 307"),
-    "shrunk to 112": (served.Sighted(fault=served.shrinks(112)), "shrunk", "shrunk to about 100 to 171"),
+    "shrunk to 224": (served.Sighted(fault=served.shrinks(224)), "shrunk", "seen as if shrunk to about"),
+    "shrunk to 112": (served.Sighted(fault=served.shrinks(112)), "shrunk", "seen as if shrunk to about"),
     "times invented": (served.Sighted(fault=served.invents_times), "times", "Times are invented"),
     "video part ignored": (served.Sighted(fault=served.ignores_video), "video", "The video file is ignored"),
+    "labels one frame later": (
+        served.Sighted(fault=served.labels_later(1)),
+        "times",
+        "Times and frames are out of step",
+    ),
+    "the first 8 s of a video": (
+        served.Sighted(of_video=lambda frames: frames[:16]),
+        "first",
+        "Only the first 8 s of a video file of 64 s arrive.",
+    ),
+    "the last 16 s of a video": (
+        served.Sighted(of_video=lambda frames: frames[-32:]),
+        "last",
+        "Only the last 16 s of a video file of 64 s arrive.",
+    ),
+    "a video backwards": (
+        served.Sighted(of_video=served.turned),
+        "order",
+        "The pictures of a video file arrive in another order",
+    ),
     "from another request": (served.Caching(), "cached", "Replies come from a cache"),
     "stripped with tools": (served.Sighted(fault=served.strips_with("tools")), "tools", "when tools are given"),
     "stripped with a schema": (
@@ -44,6 +66,38 @@ def test_a_planted_fault_is_named(fault: str) -> None:
     assert result.state == "fault"
     assert result.exit_code == 1
     assert result.calls == calls <= 64
+
+
+@pytest.mark.parametrize("side", [112, 160, 224])
+def test_the_size_that_arrives_is_told(side: int) -> None:
+    """Within its range, and by a step of the ladder (4 : 3) at most."""
+    result, _ = tried(served.Sighted(fault=served.shrinks(side)), routes=("frames",))
+    about, low, high = map(int, re.findall(r"about (\d+) \((\d+) to (\d+)\)", result.findings[0].text)[0])
+    assert low <= side <= high
+    assert 3 / 4 <= about / side <= 4 / 3
+
+
+def test_a_mild_loss_of_detail_is_a_note() -> None:
+    """Digits of 11 pixels are read and those of 8 are not, though in small pictures they are: no fault."""
+    result, _ = tried(served.Sighted(fault=served.shrinks(384)), routes=("frames",))
+    assert (result.state, result.digits_px) == ("sees", 11)
+    assert "seen as if shrunk" in result.notes[0]
+    assert "Digits of 8 pixels are lost, of 11 are read." in result.notes[0]
+
+
+def test_behind_a_cache_nothing_else_is_told() -> None:
+    result, _ = tried(served.Caching())
+    others = [one for name, one in result.routes.items() if name != "frames"]
+    assert {(one.state, one.note) for one in others} == {("could not check", "nothing else can be told behind a cache")}
+
+
+def test_none_in_a_black_picture_is_no_number() -> None:
+    """The question says "If none can be seen, answer 0"."""
+    answers_zero = served.Sighted(manner=lambda text, _: "Answer: 0" if "can't see" in text else text)
+    result, _ = tried(answers_zero, routes=("frames",))
+    assert (result.state, result.notes) == ("sees", ())
+    (black,) = [kind for kind in result.kinds if kind.kind == "black"]
+    assert (black.wrong, black.nothing_seen) == (0, 1)
 
 
 def test_a_tone_that_is_not_heard() -> None:

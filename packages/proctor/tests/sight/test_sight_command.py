@@ -57,6 +57,7 @@ def test_a_fault_is_named_in_json(cache: str) -> None:
     assert done.returncode == 1
     assert (said["state"], said["seed"], said["required"]) == ("fault", 5, ["tools"])
     assert [one["code"] for one in said["findings"]] == ["tools"]
+    assert said["findings"][0]["advice"].startswith("Give this model no tools")
     assert said["routes"]["tools"]["state"] == "fault"
     assert said["calls"] <= 64
 
@@ -152,9 +153,35 @@ def test_the_page_shows_what_is_printed(cache: str) -> None:
     shown = page.partition("<!-- sight: only_first(16), seed 3 -->\n\n```text\n")[2].partition("```")[0]
     with FaultyServer(Sighted(fault=served.only_first(16))) as server:
         done = proctor("sight", "m", "--base-url", server.url, "--cache", cache, "--redraw", "3")
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert lines[: lines.index("By question") - 1] == shown.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_verdict_comes_first_and_says_what_to_do(cache: str) -> None:
+    with FaultyServer(Sighted(fault=served.strips_with("tools"))) as server:
+        lines = proctor("sight", "m", "--base-url", server.url, "--cache", cache, *FEW).stdout.splitlines()
+    assert lines[:2] == ["Sight test of m: fault (1 finding)", "- Pictures are stripped when tools are given."]
+    assert lines[3] == "  What to do: Give this model no tools, or look for another server or chat"
+    with FaultyServer(
+        Sighted(manner=lambda *_: "Roses are red, and so is my sight." + " Violets are blue." * 9)
+    ) as server:
+        done = proctor("sight", "m", "--base-url", server.url, "--cache", cache, "--routes", "frames", "--redraw", "5")
     lines = done.stdout.splitlines()
-    found = [line.rstrip() for line in (*lines[: lines.index("Questions")], lines[-1])]
-    assert found == shown.splitlines()
+    assert done.returncode == 2
+    assert lines[0] == "Sight test of m: could not check"
+    assert lines[1].startswith("- By frames, could not check: ")
+    assert " ".join(lines).count("What to do: Replies came and no answer could be read from them") == 1
+    assert max(len(line) for line in lines[: lines.index("By route")]) <= 80
+
+
+def test_a_hostile_reply_reaches_no_terminal(cache: str) -> None:
+    hostile = "\x1bc\x07Roses [bold]are[/bold] red"
+    with FaultyServer(Sighted(manner=lambda *_: hostile)) as server:
+        done = proctor("sight", "m", "--base-url", server.url, "--cache", cache, "--routes", "frames", "--redraw", "5")
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+    assert "[bold]are[/bold]" in done.stdout
 
 
 def answer_batch(folder: Path, model: Sighted) -> None:
@@ -263,6 +290,15 @@ def test_a_sight_test_makes_no_other_run(questions: Path, cache: str) -> None:
         run(questions, server, cache)
     (one,) = [one for one in Store(questions.parent / "s.db", create=False).runs("mine") if one.system == "m"]
     assert recorded(one)["routes"] == ["tools"]
+
+
+def test_what_is_kept_is_read_again(cache: str) -> None:
+    """As it was, with findings and what to do, which is no part of the file."""
+    with FaultyServer(Sighted(fault=served.strips_with("tools"))) as server:
+        table = api.sight("m", base_url=server.url, cache=cache, routes="tools", redraw=5)
+        client = ModelClient(ModelSpec(name="m", base_url=server.url))
+        assert kept_result(client.settings, cache) == table.data
+    assert "advice" not in json.loads(table.file.read_text())
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"version": 1}'])

@@ -113,6 +113,50 @@ def test_two_slips_of_eight_are_no_order() -> None:
     assert verdicts.order(clip({at: at + 1 for at in ASKED}, (0, 63))) is None  # the ends are right: it is the times
 
 
+def test_frames_that_all_come_one_too_early_are_out_of_step() -> None:
+    shifted = clip({at: at - 1 for at in ASKED}, (0, 63))
+    assert verdicts.may_be_out_of_step(shifted)
+    assert verdicts.out_of_step(shifted, ALL, "frames") is None  # eight are too few
+    found = verdicts.out_of_step([*shifted, *clip({at: at - 1 for at in ASKED[:4]}, (0, 63))], ALL, "frames")
+    assert found is not None
+    assert found.evidence == (
+        "asked for by time: 0 of 12 right, 12 times another frame, 12 times 1 earlier; first and last: 8 of 8"
+    )
+    one_right = clip({at: at - 1 if at != 4 else 4 for at in ASKED}, (0, 63))
+    assert not verdicts.may_be_out_of_step(one_right)
+    assert not verdicts.may_be_out_of_step(clip({at: at - 1 for at in ASKED}, (5, 30)))  # another order
+
+
+def small_digits(told: Mapping[int, tuple[int, int]], *, large: bool) -> list[Reading]:
+    """Of digits of each height so many are right, of so many."""
+    made = []
+    for height, (right, of) in told.items():
+        probe = SightProbe(item(300), Kind.SMALL_DIGITS, height=height, large=large)
+        made += [Reading(probe, "right", 300)] * right + [Reading(probe, "nothing seen")] * (of - right)
+    return made
+
+
+def test_what_is_legible_is_measured_in_small_pictures() -> None:
+    assert verdicts.legible(small_digits({11: (5, 5)}, large=False)) == (7.0, 9.0)  # nothing else was asked
+    assert verdicts.legible(small_digits({11: (5, 5), 8: (2, 2), 6: (1, 2), 4: (0, 2)}, large=False)) == (4, 6)
+    assert verdicts.legible(small_digits({11: (5, 5), 8: (0, 2), 6: (0, 2), 4: (0, 2)}, large=False)) == (8, 11)
+    low, high = verdicts.legible(small_digits({11: (5, 5), 8: (2, 2)}, large=False))
+    assert low == pytest.approx(6.4)
+    assert high == 8  # all were read: the next smaller one is not known
+
+
+def test_the_size_follows_from_what_is_legible() -> None:
+    """Digits of 15 pixels are read in 512 and those of 11 are not; in small ones 6 are and 4 are not: 512 × 4 / 15 to
+    512 × 6 / 11."""
+    readings = [
+        *small_digits({11: (0, 5), 15: (2, 2)}, large=True),
+        *small_digits({11: (5, 5), 6: (2, 2), 4: (0, 2)}, large=False),
+    ]
+    found = verdicts.shrunk(readings, ALL, 512, 11)
+    assert found is not None
+    assert found.text == "Pictures of 512 pixels are seen as if shrunk to about 195 (137 to 279)."
+
+
 def timed(right: int, wrong: int) -> list[Reading]:
     probe = SightProbe(item([62.0]), Kind.TIME)
     return [Reading(probe, "right", [62.0])] * right + [Reading(probe, "wrong", [2.0])] * wrong
@@ -131,7 +175,7 @@ def test_blind_is_no_better_than_a_constant_answer() -> None:
     nothing = stills([None] * 6, range(200, 206))
     found = verdicts.blind(nothing)
     assert found is not None
-    assert "6 × the same reply (nothing seen)" in found.evidence
+    assert "6 replies say nothing can be seen" in found.evidence
     assert verdicts.blind(stills([200, *[None] * 5], range(200, 206))) is None  # one number of 900 is read
     assert verdicts.blind(nothing[:5]) is None  # too few replies to say so
 
@@ -163,7 +207,7 @@ def test_a_constant_answer_that_is_right_once_is_blind_and_no_cache() -> None:
     found = verdicts.blind(constant)
     assert found is not None
     assert found.evidence.startswith("1 of 8 numbers right")
-    assert "8 × the same reply (203)" in found.evidence
+    assert "8 replies say 203" in found.evidence
 
 
 def small(height: int, large: int, little: int) -> list[Reading]:
@@ -182,11 +226,14 @@ def ladder(rung: int) -> Reading:
 def test_a_shrunk_picture_hides_digits_that_a_small_one_shows() -> None:
     ladders = [ladder(4), ladder(3)]  # 20 pixels are read
     assert verdicts.suspected_height(ladders) == 11
-    found = verdicts.shrunk([*ladders, *small(11, 0, 5)], ALL, 512)
+    found = verdicts.shrunk([*ladders, *small(11, 0, 5)], ALL, 512, 11)
     assert found is not None
-    assert found.text == "Pictures of 512 pixels arrive shrunk to about 179 to 307."  # 7 · 512 / 20, 9 · 512 / 15
-    assert verdicts.shrunk([*ladders, *small(11, 0, 1)], ALL, 512) is None  # weak eyes: small pictures neither
-    assert verdicts.suspected_height([ladder(6)]) is None  # 11 pixels are read
+    # 512 · 7 / 20 to 512 · 9 / 11: how small is legible was not asked, and neither were digits of 15 pixels
+    assert found.text == "Pictures of 512 pixels are seen as if shrunk to about 274 (179 to 419)."
+    assert verdicts.shrunk([*ladders, *small(11, 0, 1)], ALL, 512, 11) is None  # weak eyes: small pictures neither
+    assert verdicts.suspected_height([ladder(6)]) == 8  # 11 pixels are read: no fault any more
+    assert (verdicts.is_fault(11), verdicts.is_fault(8)) == (True, False)
+    assert verdicts.suspected_height([ladder(7)]) is None
     assert verdicts.suspected_height([]) is None
 
 

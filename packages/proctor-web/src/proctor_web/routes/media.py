@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi import Path as InPath
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import Response
 from pydantic import TypeAdapter
 from sqlalchemy import select
 
 from proctor.core import Image, InputError, Media, VideoClip
 from proctor.media import MediaLibrary
+from proctor_web.byte_ranges import video_file
 from proctor_web.forms import Form, form_named
 from proctor_web.progress import read_version
 from proctor_web.routes import RowId
@@ -26,7 +25,6 @@ from proctor_web.video import ItemMedia, ShownItem
 
 T = TypeVar("T")
 
-_ONE_RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))")
 _MEDIA: TypeAdapter[tuple[Media, ...]] = TypeAdapter(tuple[Media, ...])
 _MOST_S = 10**6
 _RETRY_S = 2
@@ -117,7 +115,7 @@ async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
     if made is None:
         return Response(status_code=202, headers={"Retry-After": str(_RETRY_S)})
     path, lead = made
-    return _file(request, path, {"Playback-Lead": repr(lead)})
+    return video_file(request, path, {"Playback-Lead": repr(lead)})
 
 
 @router.get("/{number}/frame/{pts}")
@@ -170,23 +168,3 @@ async def _found(read: Callable[[], T]) -> T:
 
 async def _answer(read: Callable[[], bytes], kind: str) -> Response:
     return Response(await _found(read), media_type=kind)
-
-
-def _file(request: Request, path: Path, headers: dict[str, str]) -> Response:
-    """The file, or the requested range of it. Several ranges, malformed ranges, and ranges outside the file are
-    answered with 416: no browser's player sends them."""
-    state = path.stat()
-    requested = request.headers.get("range")
-    if requested is not None and not _within(requested, state.st_size):
-        return Response(status_code=416, headers={"Content-Range": f"bytes */{state.st_size}"})
-    return FileResponse(path, headers=headers, media_type="video/mp4", stat_result=state)
-
-
-def _within(requested: str, size: int) -> bool:
-    found = _ONE_RANGE.fullmatch(requested)
-    if found is None:
-        return False
-    first, last, tail = found.groups()
-    if tail is not None:
-        return int(tail) > 0
-    return int(first) < size and (not last or int(last) >= int(first))

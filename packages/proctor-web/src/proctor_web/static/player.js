@@ -381,6 +381,7 @@ export class Player {
 
   /* Between the picture as large as the file and the one that systems were shown. */
   swap() {
+    if (this.root.hasAttribute("data-only-whole")) return Promise.resolve(false);
     this.asShown = !this.asShown;
     this.root.toggleAttribute("data-as-shown", this.asShown);
     return this.stop();

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -30,6 +30,7 @@ from proctor.core import InputError, ProctorError, clean, count_of, one_of, perc
 from proctor.reports import condition_mark, condition_numbers
 from proctor_web.protection import SecurityHeaders
 from proctor_web.view.answers import answers
+from proctor_web.view.clip import clip_media, clip_page
 from proctor_web.view.compare import compare
 from proctor_web.view.items import items
 from proctor_web.view.judges import judges
@@ -46,6 +47,7 @@ _KINDS = {b"\xff\xd8": "image/jpeg", b"\x89P": "image/png", b"RI": "audio/wav"}
 _PAGES: Mapping[str, Callable[[Asked], Page]] = {
     "": overview,
     "answers": answers,
+    "clip": clip_page,
     "compare": compare,
     "judges": judges,
     "items": lambda asked: one_item(asked) if asked.segments[3:] else items(asked),
@@ -57,6 +59,7 @@ def create_view(view: View, token: str, hosts: Sequence[str], *, tls: bool = Fal
     cookie that this leaves. `hosts` are the names that it answers to."""
     app = Starlette(
         routes=[
+            Mount("/static/web", StaticFiles(directory=FOLDER.parent / "static")),
             Mount("/static/shared", StaticFiles(packages=[("proctor.reports", "assets/shared")])),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             Route("/live", _live, methods=["GET"]),
@@ -113,8 +116,10 @@ def _encoded(pairs: Sequence[tuple[str, str]]) -> str:
 
 async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
     """Everything that has no route of its own."""
-    response = await _page(Request(scope, receive))
+    request = Request(scope, receive)
+    response = await _page(request)
     await response(scope, receive, send)
+    request.app.state.view.page_sent()
 
 
 async def _page(request: Request) -> Response:
@@ -125,6 +130,8 @@ async def _page(request: Request) -> Response:
     try:
         if segments[:1] == ["b"] and segments[2:3] in (["picture"], ["shown"]):
             return await _media(view, segments)
+        if segments[:1] == ["b"] and segments[2:3] == ["media"]:
+            return await clip_media(request, view, segments)
         return await run_in_threadpool(_answered, view, segments, pairs)
     except InputError as error:
         return _fault(request, view, str(error), 404)
@@ -190,7 +197,7 @@ def _render(view: View, benchmark: str, page: Page, part: str, pairs: Sequence[t
     return template.render({**known, **page.context})
 
 
-_PARTS = {"runs", "scorers", "story", "board", "rows", "detail", "figures"}
+_PARTS = {"runs", "newest", "scorers", "story", "board", "rows", "detail", "figures"}
 
 
 def _is_part(part: str) -> bool:
@@ -270,7 +277,12 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
+        loader=ChoiceLoader(
+            [
+                FileSystemLoader(FOLDER / "templates"),
+                PrefixLoader({"web": FileSystemLoader(FOLDER.parent / "templates")}),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -12,7 +12,7 @@ from proctor.runs import BASELINES
 from proctor_web.view.answers import PAGE_ROWS, row_key, row_of
 from proctor_web.view.query import answer_path, column_name, column_of, path_of
 from proctor_web.view.site import Asked, Page, View
-from proctor_web.view.words import excerpt, groups_words, key_of, kind_of, mark_of, said, without_beginning
+from proctor_web.view.words import excerpt, groups_words, key_of, kind_of, mark_of, said, state_words, without_beginning
 
 if TYPE_CHECKING:
     from proctor.results import Comparison
@@ -30,6 +30,56 @@ class Cell:
     count: int
     href: str
     chosen: bool
+
+
+@dataclass(frozen=True)
+class Names:
+    """What two runs are called where they stand side by side: by what tells them apart. `title` has all of both.
+
+    >>> Names.of(("x", "video", 0), ("y", "video", 0))
+    Names(a='x', b='y', title='x and y under video')
+    >>> Names.of(("x", "video", 0), ("x", "black", 0))
+    Names(a='video', b='black', title='x under video and under black')
+    >>> Names.of(("x", "video", 0), ("y", "black", 0)).a
+    'x under video'
+    >>> Names.of(("x", "video", 0), ("x", "video", 1)).b
+    'repetition 2'
+    """
+
+    a: str
+    b: str
+    title: str
+
+    @classmethod
+    def of(cls, first: tuple[str, str, int], second: tuple[str, str, int]) -> Names:
+        """The names of two runs, each by system, condition and repetition (from 0)."""
+        (system, condition, repetition), (other, under, again) = first, second
+        if repetition != again:
+            one, two = f"repetition {repetition + 1}", f"repetition {again + 1}"
+            if (system, condition) == (other, under):
+                return cls(one, two, f"{one} and {two} of {system} under {condition}")
+            a, b = f"{system} under {condition}, {one}", f"{other} under {under}, {two}"
+            return cls(a, b, f"{a}, and {b}")
+        if system != other and condition == under:
+            return cls(system, other, f"{system} and {other} under {condition}")
+        if system == other and condition != under:
+            return cls(condition, under, f"{system} under {condition} and under {under}")
+        a, b = f"{system} under {condition}", f"{other} under {under}"
+        return cls(a, b, f"{a} and {b}")
+
+    def cell(self, name: str) -> str:
+        """A cell of `CELLS` in words.
+
+        >>> [Names("x", "y", "").cell(name) for name in ("only-a", "only-b", "lacking")]
+        ['only x right', 'only y right', 'missing in x or y']
+        """
+        return {
+            "only-a": f"only {self.a} right",
+            "only-b": f"only {self.b} right",
+            "both": "both right",
+            "neither": "neither right",
+            "lacking": f"missing in {self.a} or {self.b}",
+        }[name]
 
 
 @dataclass(frozen=True)
@@ -51,8 +101,7 @@ class Pair:
     comparison: Comparison | None
     parts: tuple[Part, ...]
 
-    @property
-    def sentence(self) -> str:
+    def sentence(self, names: Names) -> str:
         """The difference in words."""
         one = self.comparison
         if one is None:
@@ -72,7 +121,23 @@ class Pair:
         size = groups_words(found.n, found.groups)
         few = "" if one.decides else " So few groups can't decide."
         said_ends = "no interval" if ends == DASH else f"{level} {ends}"
-        return f"{metric.label}: A minus B is {shown} ({said_ends}{p}{adjusted}{family}) on {size}.{few}"
+        better = names.a if metric.higher_is_better else names.b
+        return (
+            f"{metric.label}: {names.a} minus {names.b} is {shown} ({said_ends}{p}{adjusted}{family}) on {size}; above 0, "
+            f"{better} is better.{few}"
+        )
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two answers: whose it is, the class of its state, its sign and words, what was said, and how the reply begins."""
+
+    name: str
+    kind: str
+    mark: str
+    words: str
+    said: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -84,8 +149,8 @@ class Both:
     item: str
     href: str
     key_text: str
-    a: tuple[str, str, str, str]
-    b: tuple[str, str, str, str]
+    a: Side
+    b: Side
 
 
 def compare(asked: Asked) -> Page:
@@ -96,6 +161,7 @@ def compare(asked: Asked) -> Page:
     if chosen is None:
         return Page("compare", {"names": names, "a": "", "b": "", "cells": ()}, {"runs": names}, [], "compare")
     a, b = chosen
+    called = Names.of(*(_identity(index.columns[number]) for number in chosen))
     crossed = index.crossed(a, b)
     query = replace(query, a=names[a], b=names[b])
     cell = query.cell or "only-a"
@@ -104,8 +170,8 @@ def compare(asked: Asked) -> Page:
         mask = mask & index.facet_mask(name, value_)
     path = path_of("b", asked.state.name, "compare")
     cells = [
-        Cell(name, label, int(crossed.named(name).sum()), path + query.but(cell=name).text(), name == cell)
-        for name, label in CELLS.items()
+        Cell(name, called.cell(name), int(crossed.named(name).sum()), path + query.but(cell=name).text(), name == cell)
+        for name in CELLS
     ]
     positions = mask.nonzero()[0]
     after = row_of(index, query.after) if query.after else None
@@ -115,16 +181,16 @@ def compare(asked: Asked) -> Page:
     stamp = index.fingerprint, index.stamps[index.columns[a].run.id], index.stamps[index.columns[b].run.id]
     key = "pair", asked.state.name, names[a], names[b]
     figures = asked.view.desk.get(key, stamp, lambda: compute_pair(asked.view, index, a, b), _PATIENCE_S)
-    rows = _both(asked, index, here, a, b)
+    rows = _both(asked, called, here, a, b)
     context = {
         "names": names,
         "a": names[a],
         "b": names[b],
         "cells": cells,
         "cell": cell,
-        "cell_label": CELLS[cell],
+        "called": called,
         "rows": rows,
-        "count": f"{count_of(len(positions), 'item')}, {CELLS[cell]}",
+        "count": f"{count_of(len(positions), 'item')}, {called.cell(cell)}",
         "more": path + query.but(after=more).text() if more else "",
         "swap": path
         + query.but(a=names[b], b=names[a], cell={"only-a": "only-b", "only-b": "only-a"}.get(cell, cell)).text(),
@@ -137,7 +203,7 @@ def compare(asked: Asked) -> Page:
         "b": names[b],
         "cells": {one.name: one.count for one in cells},
         "comparison": None if comparison is None else comparison.to_json(),
-        "rows": [{"item": one.item, "a": one.a[2], "b": one.b[2], "reference": one.key_text} for one in rows],
+        "rows": [{"item": one.item, "a": one.a.said, "b": one.b.said, "reference": one.key_text} for one in rows],
     }
     return Page("compare", context, data, data["rows"], "compare")  # type: ignore[arg-type]
 
@@ -192,7 +258,12 @@ def compute_pair(view: View, index: AnswerIndex, a: int, b: int) -> Pair:
     return Pair(comparison, tuple(parts))
 
 
-def _both(asked: Asked, index: AnswerIndex, positions: list[int], a: int, b: int) -> list[Both]:
+def _identity(column: RunColumn) -> tuple[str, str, int]:
+    return column.run.system, column.run.condition, column.repetition
+
+
+def _both(asked: Asked, called: Names, positions: list[int], a: int, b: int) -> list[Both]:
+    index = asked.state.index
     rows = [index.row(position, column) for position in positions for column in (a, b)]
     excerpts = {one.row: one for one in load_excerpts(asked.view.store, index, rows)}
     questions = without_beginning([excerpts[index.row(position, a)].item.question for position in positions])
@@ -204,13 +275,15 @@ def _both(asked: Asked, index: AnswerIndex, positions: list[int], a: int, b: int
             + asked.query.but(beside=column_name(other.column), cell="", a="", b="").text()
         )
         sides = [
-            (
+            Side(
+                name,
                 kind_of(each.state),
                 mark_of(each.state),
+                state_words(each.state),
                 excerpt(said(each.parsed), 60),
                 excerpt(each.text or each.reason, 160),
             )
-            for each in (one, other)
+            for name, each in ((called.a, one), (called.b, other))
         ]
         found.append(
             Both(row_key(index, one.row), excerpt(question), one.item.id, href, excerpt(key_of(one.item), 60), *sides)

@@ -33,13 +33,16 @@ class Figures(Generic[T]):
 
 class FigureDesk:
     """Computes figures on request. Who asks gets what is there at once: the newest result, an earlier one, or None
-    while the first one is computed."""
+    while the first one is computed. Nothing is computed before `release`, or before somebody waits for it: the first page
+    has the processor to itself."""
 
     def __init__(self) -> None:
+        self._released = threading.Event()
         self._pool = ThreadPoolExecutor(1, "proctor-figures")
         self._lock = threading.Lock()
         self._done: OrderedDict[Hashable, tuple[Hashable, Figures[object]]] = OrderedDict()
         self._running: dict[Hashable, tuple[Hashable, Future[None]]] = {}
+        self._closed = False
 
     def get(
         self, name: Hashable, stamp: Hashable, compute: Callable[[], T], patience_s: float = 0.0
@@ -56,6 +59,7 @@ class FigureDesk:
                 running = stamp, self._pool.submit(self._compute, name, stamp, compute)
                 self._running[name] = running
         if patience_s:
+            self._released.set()
             with suppress(TimeoutError):
                 running[1].result(patience_s)
         with self._lock:
@@ -65,11 +69,20 @@ class FigureDesk:
         found: Figures[T] = done[1]  # type: ignore[assignment]
         return found if done[0] == stamp else Figures(found.value, found.as_of, found.fault, stale=True)
 
+    def release(self) -> None:
+        """Begins to compute what was asked for."""
+        self._released.set()
+
     def close(self) -> None:
         """Ends the thread, after what it computes now; what waits is left out."""
+        self._closed = True
+        self._released.set()
         self._pool.shutdown(cancel_futures=True)
 
     def _compute(self, name: Hashable, stamp: Hashable, compute: Callable[[], object]) -> None:
+        self._released.wait()
+        if self._closed:
+            return
         found = _figures(compute)
         with self._lock:
             self._running.pop(name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.core import Answer, InputError, Item, count_of, dollars, plain_name, seconds, thousands
+from proctor.core import Answer, InputError, Item, VideoClip, count_of, dollars, plain_name, seconds, thousands
 from proctor.results import (
     STATES,
     AnswerIndex,
@@ -17,9 +17,9 @@ from proctor.results import (
     items_at,
     parsed_values,
 )
-from proctor.runs import MODEL, SHOWN, recorded
+from proctor.runs import MODEL, SHOWN
 from proctor_web.view.query import answer_path, column_name, column_of, path_of
-from proctor_web.view.shown import ShownPicture, shown_pictures
+from proctor_web.view.shown import ShownPicture, shown_pictures, shown_records
 from proctor_web.view.site import Asked
 from proctor_web.view.words import (
     column_words,
@@ -101,6 +101,7 @@ class Opened:
     more_pictures: int
     shown_words: str
     shown_href: str
+    clip_href: str
     link: str
     item_href: str
 
@@ -144,6 +145,7 @@ def open_answer(asked: Asked, chosen: Selected, row: int) -> Opened:
         more_pictures=max(0, len(first.pictures) - _PICTURES),
         shown_words=shown_words(first),
         shown_href=path_of("b", asked.state.name, "shown", item.id, *_names(first.column)) if first.pictures else "",
+        clip_href="" if first.answer is None else clip_path(asked, item, first.column),
         link=answer_path(item.id, first.column) + query.text(),
         item_href=path_of("b", asked.state.name, "items", item.id),
     )
@@ -151,6 +153,14 @@ def open_answer(asked: Asked, chosen: Selected, row: int) -> Opened:
 
 def _names(column: RunColumn) -> tuple[str, str, int]:
     return column.run.system, column.run.condition, column.repetition
+
+
+def clip_path(asked: Asked, item: Item, column: RunColumn) -> str:
+    """The address at which an item's clip is played; empty where it has none, or no folder of media is known."""
+    has_clip = any(isinstance(medium, VideoClip) for medium in item.media)
+    if not has_clip or asked.view.media_of(asked.state.name) is None:
+        return ""
+    return path_of("b", asked.state.name, "clip", item.id, *_names(column))
 
 
 def picture_path(item: str, column: RunColumn, one: ShownPicture) -> str:
@@ -165,7 +175,7 @@ def shown_words(one: Given) -> str:
         extra = {} if one.answer is None else one.answer.extra
         nothing = one.answer is not None and (one.column.run.settings.get("media") == {} or extra.get(SHOWN) == [])
         return "Nothing was shown: the question alone." if nothing else "The store has no record of what was shown."
-    records = recorded(one.answer) if one.answer is not None else ()
+    records = shown_records(one.answer) if one.answer is not None else ()
     kinds = {"sounds": "sound", "files": "video file"}
     counts: dict[str, int] = {}
     for picture in one.pictures:
@@ -209,7 +219,7 @@ def given(asked: Asked, item: Item, position: int, number: int) -> Given:
     """One run's answer to an item in full."""
     index, store = asked.state.index, asked.view.store
     column = index.columns[number]
-    found = given_answer(store, column.run, item.id, column.repetition)
+    found = given_answer(store, column.run, item.id, column.repetition, column.keys)
     answer = found.answer
     return Given(
         column=column,
@@ -244,6 +254,7 @@ def _facts(answer: Answer | None) -> list[tuple[str, str]]:
     served = answer.extra.get(MODEL)
     found += [("Model", str(served))] if served else []
     found += [("Ended", str(answer.extra["finish_reason"]))] if answer.extra.get("finish_reason") else []
+    found += [("Cut off", "the model's token limit ended the reply")] if answer.extra.get("cut_off") is True else []
     return found
 
 
@@ -266,7 +277,7 @@ def _prompt(index: AnswerIndex, item: Item, column: RunColumn, answer: Answer | 
     settings = column.run.settings.get("system")
     if answer is None or not isinstance(settings, dict):
         return ()
-    shown = recorded(answer)
+    shown = shown_records(answer)
     try:
         found = prompt_as_sent(index.card.read_by, item, answer, settings, shown, column.run.condition)
     except InputError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import count_of, dollars, seconds, thousands, value
-from proctor.results import AnswerState, Options, reading_once
+from proctor.core import ACCURACY, count_of, dollars, interval, seconds, thousands, value
+from proctor.results import AnswerExcerpt, AnswerState, Flips, Options, load_excerpts, reading_once, repetition_flips
 from proctor.runs import BASELINES
+from proctor_web.view.answers import Row, excerpt_data, row_lines
 from proctor_web.view.query import path_of
 from proctor_web.view.site import Asked, Page, View
 from proctor_web.view.watch import BenchmarkState, RunState
@@ -17,6 +19,7 @@ from proctor_web.view.words import duration, kind_of, seconds_or_dash
 
 if TYPE_CHECKING:
     from proctor.reports import Section, Story
+    from proctor.stats import Estimate
 
 _PATIENCE_S = 0.25
 _FEWEST, _MOST_LOSSES = 5, 6
@@ -34,15 +37,28 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class FlipRow:
+    """How often the repetitions of a run differ, as text: the share of items whose answers, and whose results, differ, each
+    with its interval, and of how many items and groups."""
+
+    system: str
+    condition: str
+    repetitions: int
+    answers: tuple[str, str, int, int]
+    results: tuple[str, str, int, int]
+
+
+@dataclass(frozen=True)
 class Board:
-    """What is computed of a benchmark: the story, the leaderboard, and where the leader loses most. `leader` is its system
-    and condition."""
+    """What is computed of a benchmark: the story, the leaderboard, where the leader loses most, and how often repetitions
+    differ. `leader` is its system and condition."""
 
     story: Story
     section: Section
     leader: tuple[str, str]
     losses: tuple[Loss, ...]
     marks: tuple[tuple[str, int], ...]
+    flips: tuple[FlipRow, ...] = ()
 
     @property
     def html(self) -> str:
@@ -55,11 +71,13 @@ class Board:
 def overview(asked: Asked) -> Page:
     """The overview of a benchmark."""
     state = asked.state
-    board = board_of(asked.view, state, _PATIENCE_S)
+    board = board_of(asked.view, state, _PATIENCE_S if asked.view.first_sent.is_set() else 0.0)
     positions = {name: position for position, name in enumerate(state.index.conditions)}
     ordered = sorted(state.runs, key=lambda one: (one.progress.run.system, positions[one.progress.run.condition]))
     rows = [run_row(asked, one) for one in ordered]
+    newest = newest_rows(asked)
     context = {
+        "newest": newest,
         "runs": rows,
         "spent": spent(state),
         "needs": needs(asked),
@@ -70,10 +88,32 @@ def overview(asked: Asked) -> Page:
     data = {
         "benchmark": state.name,
         "headline": board.value.story.headline if board and board.value else None,
+        "repetitions": [asdict(one) for one in board.value.flips] if board and board.value else [],
         "as_of": board.as_of.isoformat(timespec="seconds") if board else None,
         "runs": [run_data(one) for one in state.runs],
+        "newest": [excerpt_data(one.found) | {"seen": one.seen.isoformat(timespec="seconds")} for one in newest],
     }
     return Page("overview", context, data, data["runs"], "overview")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class NewRow:
+    """An answer that came in: when it was seen, its line as in a list, and what is known of it."""
+
+    seen: datetime
+    line: Row
+    found: AnswerExcerpt
+
+
+def newest_rows(asked: Asked) -> list[NewRow]:
+    """The answers that came in last, the newest first."""
+    index = asked.state.index
+    numbers = {(column.run.id, column.repetition): number for number, column in enumerate(index.columns)}
+    newest = asked.state.newest
+    rows = [index.row(one.position, numbers[one.run, one.repetition]) for one in newest]
+    excerpts = load_excerpts(asked.view.store, index, rows)
+    lines = row_lines(asked, excerpts)
+    return [NewRow(one.seen, line, found) for one, line, found in zip(newest, lines, excerpts, strict=True)]
 
 
 def board_of(view: View, state: BenchmarkState, patience_s: float = 0.0) -> Any:
@@ -114,7 +154,15 @@ def compute_board(view: View, benchmark: str) -> Board:
                 losses += sorted(found, key=lambda one: sign * one.drawn)[:1] if len(found) > 1 else []
             losses.sort(key=lambda one: one.drawn, reverse=not metric.higher_is_better)
     marks = tuple(source.numbers.items())
-    return Board(story, section, leader, tuple(losses[:_MOST_LOSSES]), marks)
+    flips = tuple(_flip_row(one) for one in repetition_flips(view.store, view.state(benchmark).index))
+    return Board(story, section, leader, tuple(losses[:_MOST_LOSSES]), marks, flips)
+
+
+def _flip_row(one: Flips) -> FlipRow:
+    def shown(found: Estimate) -> tuple[str, str, int, int]:
+        return value(ACCURACY, found.value), interval(ACCURACY, found.ci_low, found.ci_high), found.n, found.groups
+
+    return FlipRow(one.run.system, one.run.condition, one.repetitions, shown(one.answers), shown(one.results))
 
 
 @dataclass(frozen=True)
@@ -131,7 +179,6 @@ class RunRow:
     kind: str
     seconds: str
     cost: str
-    unreadable: int
     rate: str
     is_folded: bool = False
 
@@ -161,7 +208,6 @@ def run_row(asked: Asked, one: RunState) -> RunRow:
         kind,
         seconds_or_dash(progress.seconds),
         "–" if cost is None else dollars(cost),
-        progress.states.get(AnswerState.UNREADABLE, 0),
         f"{seconds(one.rate)}/s" if one.working and one.rate is not None else "",
         run.system in BASELINES and kind == "done" and any(name not in BASELINES for name in asked.state.index.systems),
     )
@@ -215,6 +261,7 @@ class Need:
 
 _FOLLOWS = {
     AnswerState.FAILED: "Not counted as wrong. The same proctor run command, given again, asks them again.",
+    AnswerState.CUT_OFF: "They count as wrong: the model's token limit ended the reply before its answer (--settings max_tokens=…).",
     AnswerState.UNREADABLE: "They count as wrong: the reply has no answer of the form asked for.",
     AnswerState.REFUSED: "They count as wrong: the system declined.",
     AnswerState.TIMED_OUT: "They count as wrong: the system took longer than it may.",
@@ -222,6 +269,7 @@ _FOLLOWS = {
 }
 _VERBS = {
     AnswerState.FAILED: "failed",
+    AnswerState.CUT_OFF: "were cut off",
     AnswerState.UNREADABLE: "can't be read",
     AnswerState.REFUSED: "were refused",
     AnswerState.TIMED_OUT: "timed out",

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlencode
 from proctor.core import InputError, one_of
 from proctor.results import SORTS, AnswerFilter, AnswerIndex, RunColumn
 
-RESERVED = ("system", "condition", "result", "q", "sort", "after", "at", "format", "part", "beside", "item", "a", "b", "cell", "tab", "fresh")  # fmt: skip
+RESERVED = ("system", "condition", "result", "q", "sort", "after", "at", "format", "part", "beside", "item", "a", "b", "cell", "tab", "fresh", "differ")  # fmt: skip
 _FACET = "facet."
 _MOST_CHARACTERS = 500
 FORMATS = ("json", "csv")
@@ -40,6 +40,7 @@ class Query:
         single = (
             ("q", self.wanted.text),
             ("item", self.wanted.item),
+            ("differ", self.wanted.differ),
             ("beside", self.beside),
             ("a", self.a),
             ("b", self.b),
@@ -98,6 +99,7 @@ def read_query(pairs: Sequence[tuple[str, str]], index: AnswerIndex) -> Query:
         tuple((known[name], value) for name, values in given.items() if name in known for value in values),
         single.get("q", "").strip(),
         single.get("item", ""),
+        single.get("differ", ""),
     )
     return Query(wanted, sort, **{name: single.get(name, "") for name in ("after", "beside", "a", "b", "cell")})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from proctor.core import InputError, UsageError
 from proctor.runs import Store
 from proctor_web.site import Listening, is_loopback
 from proctor_web.view.site import TOKEN, View
-
-_FIRST_PAGE_S = 1.0  # before texts are read ahead: the first page has the processor to itself
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,18 @@ def serve_view(opened: OpenView, sockets: Sequence[socket.socket]) -> None:
 
 
 def _warm(view: View) -> None:
-    """Reads what the first search and the first opened answer need, so that nobody waits for it."""
-    for module in ("proctor.systems", "proctor.reports.headline", "proctor.reports.summary"):
+    """Reads what the first search and the first opened answer need, once the first page is sent: it has the processor to
+    itself."""
+    view.first_sent.wait()
+    if view.closed:
+        return
+    for module in (
+        "proctor.systems",
+        "proctor.runs.reproduction",
+        "proctor.reports.headline",
+        "proctor.reports.summary",
+    ):
         import_module(module)
-    time.sleep(_FIRST_PAGE_S)
     for name, state in view.watch.states.items():
         view.store.item_numbers(name)
         state.index.read_texts(view.store)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proctor.core import InputError, one_of
-from proctor.media import cache_folder, media_folder
 from proctor.runs import Store
 from proctor_web.view.figures import FigureDesk
 from proctor_web.view.query import Query, read_query
@@ -31,11 +31,14 @@ class Page:
 
 
 class View:
-    """A store that is shown. `media` is the folder of the media instead of the one that the store remembers."""
+    """A store that is shown. `media` is the folder of the media instead of the one that the store remembers. What can wait
+    (statistics, texts read ahead) begins after the first page: `first_sent`."""
 
     def __init__(self, store: Store, media: str | Path | None = None) -> None:
         self.store, self.watch, self.desk = store, StoreWatch(store), FigureDesk()
         self.media = media
+        self.first_sent = threading.Event()
+        self.closed = False
         self._shown: dict[str, ShownAgain] = {}
 
     @property
@@ -53,16 +56,30 @@ class View:
             )
         return states[benchmark]
 
+    def media_of(self, benchmark: str) -> str | Path | None:
+        """Where this benchmark's media are; None where that is not known."""
+        return self.media or self.state(benchmark).index.card.folders.get("media")
+
     def shown(self, benchmark: str) -> ShownAgain:
         """What makes pictures of this benchmark again."""
+        from proctor.media import cache_folder, media_folder
+
         if benchmark not in self._shown:
-            location = self.media or self.state(benchmark).index.card.folders.get("media")
+            location = self.media_of(benchmark)
             root = None if location is None else media_folder(location, cache_folder(None))
             self._shown[benchmark] = ShownAgain(self.store, benchmark, root)
         return self._shown[benchmark]
 
+    def page_sent(self) -> None:
+        """A page is with the reader: what waited for the first one begins."""
+        if not self.first_sent.is_set():
+            self.first_sent.set()
+            self.desk.release()
+
     def close(self) -> None:
-        """Ends the thread that follows the store, and removes cached pictures."""
+        """Ends the threads that follow the store, and removes cached pictures."""
+        self.closed = True
+        self.first_sent.set()
         self.watch.stop()
         self.desk.close()
         for one in self._shown.values():

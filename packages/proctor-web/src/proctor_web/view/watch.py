@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from proctor.core import ProctorError
-from proctor.results import AnswerIndex, RunProgress, load_index, run_progress
+from proctor.results import AnswerIndex, AnswerState, RunProgress, load_index, run_progress
 from proctor.runs import Run, Store, runs_at_work, store_files
 
 _LOOK_S = 0.5  # between two looks, and at least this multiple of what the last one took:
@@ -24,6 +24,8 @@ _WHOLE_REST = 10.0  # all runs are looked at in a tenth of the time at most; tho
 _SERVER_S = 1.0  # between two looks at a database server, which has no files
 _RATE_S = 60.0  # over which the rate of answers is measured
 _LEAST_S = 3.0  # no rate before
+_NEWEST = 8
+_ABSENT = (AnswerState.NOT_ASKED, AnswerState.FAILED, AnswerState.UNSUPPORTED)  # what fails is asked again
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,26 @@ class RunState:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """An answer that came in while the store was followed: the position of its item, its run and repetition, and when it was
+    seen (UTC). The store keeps no time of an answer."""
+
+    position: int
+    run: int
+    repetition: int
+    seen: datetime
+
+
+@dataclass(frozen=True)
 class BenchmarkState:
-    """A benchmark as it is now. `version` rises with each change; `changed` is when the last one was seen."""
+    """A benchmark as it is now. `version` rises with each change; `changed` is when the last one was seen. `newest` are the
+    last answers that came in since the view began, the newest first; of those seen at once, the later items first."""
 
     index: AnswerIndex
     runs: tuple[RunState, ...]
     version: int
     changed: datetime
+    newest: tuple[Arrival, ...] = ()
 
     @property
     def name(self) -> str:
@@ -166,7 +181,8 @@ class StoreWatch:
         if before is not None and index is before.index and _same(before.runs, states):
             return replace(before, runs=tuple(states))
         version = 1 if before is None else before.version + 1
-        return BenchmarkState(index, tuple(states), version, datetime.now(UTC))
+        seen = datetime.now(UTC)
+        return BenchmarkState(index, tuple(states), version, seen, _newest(index, before, seen))
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:
         """What changes when a file of the store is written; empty for a server's database."""
@@ -178,6 +194,27 @@ class StoreWatch:
                 continue
             found.append((known.st_ino, known.st_size, known.st_mtime_ns))
         return tuple(found)
+
+
+def _newest(index: AnswerIndex, before: BenchmarkState | None, seen: datetime) -> tuple[Arrival, ...]:
+    """The answers that are here now and were not `before`, then those that were new then."""
+    if before is None or before.index.items is not index.items:
+        return ()
+    then = {(one.run.id, one.repetition): one for one in before.index.columns}
+    new = list[Arrival]()
+    for column in index.columns:
+        key = column.run.id, column.repetition
+        known = then.get(key)
+        if known is not None and known.state is column.state:
+            continue
+        there = ~column.where(_ABSENT)
+        came = there if known is None else there & known.where(_ABSENT)
+        new += [Arrival(position, *key, seen) for position in came.nonzero()[0][-_NEWEST:].tolist()]
+    new.sort(key=lambda one: one.position, reverse=True)
+    here = {(column.run.id, column.repetition) for column in index.columns}
+    again = {(one.position, one.run, one.repetition) for one in new}
+    earlier = [one for one in before.newest if (one.position, one.run, one.repetition) not in again]
+    return (*new, *(one for one in earlier if (one.run, one.repetition) in here))[:_NEWEST]
 
 
 def _moved(index: AnswerIndex, before: BenchmarkState | None, run: Run) -> bool:

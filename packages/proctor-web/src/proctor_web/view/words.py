@@ -17,6 +17,7 @@ MARKS = {
     AnswerState.PARTIAL: "◐",
     AnswerState.WRONG: "✗",
     AnswerState.ABSTAINED: "✗",
+    AnswerState.CUT_OFF: "✗",
     AnswerState.UNREADABLE: "✗",
     AnswerState.REFUSED: "✗",
     AnswerState.TIMED_OUT: "✗",

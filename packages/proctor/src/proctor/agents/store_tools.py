@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from proctor import api
 from proctor.core import InputError, ProctorError, UsageError, clean, one_of, shorten
-from proctor.shell import name_in
+from proctor.shell import ExplainOptions, explained_gap, explained_sides, filled, gap_runs, name_in
 
 if TYPE_CHECKING:
     from proctor.core import Item
-    from proctor.results import GivenAnswer
+    from proctor.results import GivenAnswer, RunDifference
     from proctor.runs import RunStatus, Store
 
 MOST_ROWS = 200
@@ -30,6 +30,17 @@ _OWN_WORDS = re.compile(
     r"|gave up after \d+ (?:failures?|errors? of the system) in a row)"
 )
 """Why a session ended, in Proctor's words alone; what follows quotes a server or a system."""
+
+_PLAIN = re.compile(
+    r"-?[\d.,e+-]{1,30}(?: to [\d.]{1,30}| words?| \(\d+ (?:alone|missing)\))?|true|false|null|none|recorded|not recorded"
+    r"|(?:hash )?[0-9a-f]{8}"
+)
+"""Values of a setting that hold no text: numbers, ranges, hashes, and Proctor's words for none."""
+
+_NAMED_KINDS = {"items", "missing", "reader", "judge", "model", "condition"}
+"""Kinds of differences between runs whose values are counts and names."""
+
+_NAME_OF_SETTING = re.compile(r"[A-Za-z_][\w.-]{0,39}")
 
 _DRAWS = 2000
 
@@ -82,9 +93,7 @@ class StoreTools:
         second, with its 95 % interval over groups and p. With a `gate` ("not worse than 2", "better", "better than 1", in
         points) also whether it holds, does not hold, or is undecided. An interval that contains 0 shows no difference, and
         does not show that there is none."""
-        for one in (first, second):
-            if not all(one.rpartition("/")):
-                raise UsageError(f"{one[:_NAME]!r} names no run: write SYSTEM/CONDITION, as in the tool `runs`.")
+        _check_run_names(first, second)
         options: dict[str, Any] = {"systems": (first, second), "gate": gate, "draws": _DRAWS}
         options |= {"metrics": (metric,)} if metric else {}
         found = api.compare(self._store, self._known(benchmark), **options).data
@@ -92,6 +101,31 @@ class StoreTools:
         rows = [{key: one for key, one in row.to_json().items() if key not in left} for row in found.comparisons]
         judged = {} if found.gate is None else {"gate": found.gate.to_json()}
         return _cut("comparisons", [_names_cut(row) for row in rows]) | judged
+
+    def explain(self, benchmark: str, first: str, second: str, metric: str = "", scorer: str = "") -> dict[str, Any]:
+        """Why the scores of two runs, each named SYSTEM/CONDITION, differ: the gap (first minus second) and its parts, which add
+        up to it, each with its interval over groups; all differences of how the two were asked, read and judged; and which of
+        these can't be told apart with what is stored. Reads the store alone: no model is asked. `runs_between` would tell more
+        apart, if a person has them asked (`proctor explain --ask`). Settings are given where they are numbers or names; texts,
+        such as prompts, are left out, unless the server was started with --contents."""
+        _check_run_names(first, second)
+        name = self._known(benchmark)
+        runs = [f"{run.system}/{run.condition}" for run in self._store.runs(name)]
+        unknown = next((one for one in (first, second) if one not in runs), None)
+        if unknown is not None:  # else `explain` takes it for the path of a file
+            found, expected = f"no run {unknown[:_NAME]!r}", one_of([_short(one) for one in runs], unknown)
+            raise InputError(self._store.shown, found=found, expected=expected)
+        options: ExplainOptions = {"store": self._store, "benchmark": name, "metric": metric, "draws": _DRAWS}
+        if scorer:
+            options["scorer"] = scorer
+        given = filled("explain", ExplainOptions, options)
+        found_gap = explained_gap(gap_runs(explained_sides(first, second, given), given), priced=False)
+        row = found_gap.to_json()
+        del row["combinations"]
+        fixed = [{"difference": _setting(one.partition(":")[0]), "why": why} for one, why in found_gap.fixed]
+        row |= {"cannot_be_swapped": fixed, "differences": []}
+        differences = _cut("differences", [self._difference(one) for one in found_gap.differences])
+        return _names_cut(row) | {"notes": [_sentence(one) for one in found_gap.notes]} | differences
 
     def items(self, benchmark: str, group: str = "", answer_format: str = "", offset: int = 0) -> dict[str, Any]:
         """The items of a benchmark, at most 200 from `offset`: id, group (the video or patient: what is resampled together),
@@ -149,6 +183,18 @@ class StoreTools:
             row["untrusted"] = item.model_dump(mode="json")
         return row
 
+    def _difference(self, one: RunDifference) -> dict[str, Any]:
+        """Settings hold texts (prompts, options, whatever a package stores): without contents only what can't be one."""
+        named = one.kind in _NAMED_KINDS
+        row: dict[str, Any] = {"kind": one.kind, "what": _setting(one.what)}
+        for side, value in (("first", one.first), ("second", one.second)):
+            row[side] = _short(value) if named or _PLAIN.fullmatch(value) else None
+        row |= {"items": one.items, "of": one.of}
+        if self._contents:
+            row["untrusted"] = {name: clean(text) for name, text in (("first", one.first), ("second", one.second))}
+            row["untrusted"]["lines"] = [clean(line) for line in one.lines]
+        return row
+
     def _given(self, given: GivenAnswer) -> dict[str, Any]:
         answer, timing = given.answer, None if given.answer is None else given.answer.timing
         row: dict[str, Any] = {
@@ -166,6 +212,23 @@ class StoreTools:
         if self._contents:
             row["untrusted"] = given.to_json()
         return row
+
+
+def _check_run_names(*runs: str) -> None:
+    for one in runs:
+        if not all(one.rpartition("/")):
+            raise UsageError(f"{one[:_NAME]!r} names no run: write SYSTEM/CONDITION, as in the tool `runs`.")
+
+
+def _setting(name: str) -> str:
+    """The name of a difference; of a setting whose name is no plain word only that it is one."""
+    from proctor.results import DIFFERENCE_NAMES
+
+    return name if name in DIFFERENCE_NAMES or _NAME_OF_SETTING.fullmatch(name) else "a setting"
+
+
+def _sentence(text: str) -> str:
+    return shorten(" ".join(clean(text).split()), 600)
 
 
 def _cut(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

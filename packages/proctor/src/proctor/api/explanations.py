@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from proctor.reports import ExplanationTable
-from proctor.shell import ExplainOptions, explained_sides, filled, gap_runs, wait_for
-from proctor.stats import Resampling
+from proctor.shell import ExplainOptions, explained_gap, explained_sides, filled, gap_runs, wait_for
 
 
 def explain(first: str | Path, second: str | Path, **options: Unpack[ExplainOptions]) -> ExplanationTable:
@@ -26,20 +25,8 @@ def explain(first: str | Path, second: str | Path, **options: Unpack[ExplainOpti
     Raises `InputError` for a side that is neither a run nor a log, and for sides without a common item, and `UsageError`
     where a scorer has to be chosen. The command is `proctor explain`.
     """
-    from proctor.results import GapGame, explain_gap
-
     given = filled("explain", ExplainOptions, options)
     sides = explained_sides(first, second, given)
     runs = gap_runs(sides, given)
     told = wait_for(lambda: runs.ask(given["on_change"])) if given["ask"] else []
-    between = runs.between
-    steps = tuple(runs.plan.steps) if between is not None else ()
-    plan = Resampling(draws=given["draws"], seed=given["seed"])
-    found = explain_gap(
-        GapGame(sides.first, sides.second, steps, between or {}),
-        plan,
-        differences=runs.differences,
-        runs=runs.priced(),
-        fixed=runs.plan.fixed,
-    )
-    return ExplanationTable(found, (*sides.notes, *told))
+    return ExplanationTable(explained_gap(runs), (*sides.notes, *told))

@@ -335,6 +335,7 @@ class ProbedAnswer:
     original: Mapping[str, float]
     changed: Mapping[str, Mapping[str, float]]
     missing: Mapping[str, str] = field(default_factory=dict)
+    repetition: int = 0
 
 
 @dataclass(frozen=True, slots=True)

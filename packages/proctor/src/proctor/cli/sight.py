@@ -42,10 +42,14 @@ def sight(
         raise typer.Exit(COULD_NOT_CHECK_EXIT) from error
     if output is OutputFormat.JSON:
         print_json(table.data.to_json())
+    elif output is OutputFormat.CSV:
+        show(output, table.rows)
     else:
-        show(output, table.rows, *table.tables)
-    if output is OutputFormat.TABLE:
-        for finding in table.findings:
-            print_line(finding, bold=True)
+        verdict, *lines = table.verdict.splitlines()
+        print_line(verdict, bold=True)
+        for line in lines:
+            print_line(line)
+        print_line("")
+        show(output, table.rows, *table.tables, apart=True)
         print_note(*table.notes)
     raise typer.Exit(table.data.exit_code)

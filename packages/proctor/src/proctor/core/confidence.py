@@ -36,3 +36,12 @@ class Confidence(FrozenModel):
         if (self.value is None) != bool(self.missing):
             raise ValueError("a value, or the reason why there is none")
         return self
+
+    @property
+    def public(self) -> Confidence:
+        """The same without the words of the reply that the reason quotes, if it does: for others' files.
+
+        >>> Confidence(source="stated", missing="no whole number: 'very sure of it'").public.missing
+        'no whole number'
+        """
+        return self if self.value is not None else self.model_copy(update={"missing": self.missing.partition(":")[0]})

@@ -32,6 +32,7 @@ from proctor.interchange.export_source import (
     ExportSource,
     Written,
     check_origin,
+    confidence_text,
     model_of,
     public_settings,
     references_of,
@@ -174,6 +175,7 @@ class _SystemRecord:
             **{name: str(getattr(row, name)) for name in ("failed", "timed_out", "refused", "error", "missing")},
             **({"abstained": str(row.abstained)} if row.abstained else {}),
             "not_scored": str(row.unresolved + row.unscored),
+            **({"repetitions": str(row.repetitions)} if row.repetitions > 1 else {}),
             "policy": row.policy or "nothing is lacking",
             **{name: repr(value) for name in ("if_wrong", "if_excluded") if (value := getattr(row, name)) is not None},
         }
@@ -297,6 +299,8 @@ def _metadata(source: ExportSource, run: Run, item: Item, answer: Answer, score:
         found["label"] = score.label
     if media:
         found["media"] = json.dumps(media, ensure_ascii=False)
+    if sure := confidence_text(answer):
+        found["confidence"] = sure
     if shown := shown_text(answer):
         found["shown"] = shown
     seeds = source.card.seeds

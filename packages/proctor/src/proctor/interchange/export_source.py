@@ -173,10 +173,22 @@ def differs(item: Item, answer: Answer) -> bool:
 
 
 def kept_fields(item: Item, answer: Answer) -> dict[str, str]:
-    """Fields for what another program's record has no field for; `recorded.kept_status` and `kept_value` read them."""
+    """Fields for what another program's record has no field for; `recorded.kept_status`, `kept_value` and
+    `kept_confidence` read them."""
+    sure = {"proctor_confidence": text} if (text := confidence_text(answer)) else {}
     if answer.status is not Status.ANSWERED:
-        return {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
-    return {"proctor_parsed": json.dumps(answer.parsed)} if differs(item, answer) else {}
+        return sure | {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
+    return sure | ({"proctor_parsed": json.dumps(answer.parsed)} if differs(item, answer) else {})
+
+
+def confidence_text(answer: Answer) -> str:
+    """The confidence of an answer (or why there is none) as JSON, without words of the reply; "" if none was asked for.
+
+    >>> confidence_text(Answer(item_id="q1", extra={"confidence": {"source": "stated", "value": 0.85}}))
+    '{"source": "stated", "value": 0.85}'
+    """
+    sure = answer.confidence
+    return "" if sure is None else json.dumps(sure.public.model_dump(mode="json", exclude_defaults=True))
 
 
 def shown_text(answer: Answer) -> str:

@@ -52,7 +52,8 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
         lacking = row.failed + row.missing + row.unresolved
         size = f"{count_of(row.n, 'item')} in {count_of(row.groups, 'group')}"
         notes = [f"condition {row.condition}", f"scorer {row.scorer}", span, size]
-        notes += [f"{lacking} failed or missing, counted as {row.policy}"] if lacking else []
+        of = f" of {row.n * row.repetitions} answers" if row.repetitions > 1 else ""
+        notes += [f"{lacking}{of} failed or missing, counted as {row.policy}"] if lacking else []
         entry: dict[str, Any] = {
             "dataset": {"id": dataset, "task_id": task_id(source.card.name, row.condition)},
             "value": row.value,

@@ -38,6 +38,7 @@ from proctor.interchange.export_source import (
 from proctor.interchange.recorded import (
     RecordedAnswer,
     RecordedFile,
+    kept_confidence,
     kept_status,
     kept_value,
     outcome_of,
@@ -193,7 +194,7 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
         scores={} if status is Status.FAILED else _scores(sample),
         targets=(sample.target,) if isinstance(sample.target, str) else (", ".join(sample.target),),
         parsed=kept_value(sample.metadata.get("proctor_parsed")),
-        extra=extra,
+        extra=extra | kept_confidence(sample.metadata),
     )
 
 

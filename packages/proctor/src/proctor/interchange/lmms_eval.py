@@ -35,6 +35,7 @@ from proctor.interchange.recorded import (
     as_list,
     as_object,
     fault,
+    kept_confidence,
     kept_status,
     kept_value,
     share,
@@ -134,6 +135,7 @@ def _recorded(location: str, key: str, text: str, line: dict[str, Any], *, of: i
         },
         targets=tuple(str(one) for one in given_targets if isinstance(one, str | int | float)),
         parsed=kept_value(line.get("proctor_parsed")),
+        extra=kept_confidence(line),
     )
 
 

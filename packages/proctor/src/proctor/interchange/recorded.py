@@ -3,6 +3,7 @@ prompts and options."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -488,16 +489,33 @@ def kept_status(fields: Mapping[str, Any]) -> tuple[core.Status, str] | None:
 def kept_value(text: Any) -> JsonValue:
     """The value that Proctor stored in another program's file, from JSON; None if there is none.
 
-    >>> kept_value('"B"'), kept_value(None), kept_value("not JSON")
-    ('B', None, None)
+    >>> kept_value('"B"'), kept_value(None), kept_value("not JSON"), kept_value("NaN")
+    ('B', None, None, None)
     """
     if not isinstance(text, str) or not text:
         return None
     try:
         value: JsonValue = core.load_json(text)
-    except core.JsonError:
+        json.dumps(value, allow_nan=False)  # a value that is no number could not be stored
+    except (core.JsonError, ValueError):
         return None
     return value
+
+
+def kept_confidence(fields: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """The part of an answer's `extra` with the confidence that Proctor stored in another program's file; nothing if there
+    is none. What is no confidence is one that is missing.
+
+    >>> kept_confidence({"proctor_confidence": '{"source": "stated", "value": 0.85}'})
+    {'confidence': {'source': 'stated', 'value': 0.85}}
+    >>> kept_confidence({"proctor_confidence": '{"source": "stated", "value": 7}'})["confidence"]["missing"]
+    'no confidence from 0 to 1'
+    """
+    if "proctor_confidence" not in fields:
+        return {}
+    kept = kept_value(fields["proctor_confidence"])
+    found = core.Answer(item_id="", extra={core.CONFIDENCE: "" if kept is None else kept}).confidence
+    return {} if found is None else {core.CONFIDENCE: found.model_dump(mode="json", exclude_defaults=True)}
 
 
 def token_count(value: Any) -> int:

@@ -31,8 +31,8 @@ from proctor.media.container import (
     reason_of,
     seek,
 )
-from proctor.media.frame_archive import EncodedFrame, key_of
-from proctor.media.pictures import FrameEncoder, upright
+from proctor.media.frame_archive import EncodedFrame, Key
+from proctor.media.pictures import Finish, FrameEncoder, upright
 from proctor.media.pyav import exact
 from proctor.media.settings import MediaSettings
 from proctor.media.video import check_size, read_container
@@ -376,8 +376,8 @@ os.register_at_fork(after_in_child=_keep_what_has_no_threads)
 _MAX_CORES = 8
 _LOT = 32  # pictures of one part, if keyframes allow: all of a part are in memory
 _LARGEST_LOT = 256
-Texts = Mapping[int, Collection[str]]
-"""By timestamp the texts to paint, each on a picture of its own; "" for none."""
+Finishes = Mapping[int, Mapping[Key, Finish]]
+"""By timestamp the keys of the pictures to make, each with what is painted on it."""
 Encode = Callable[[VideoSource, Sequence[int]], Iterator[EncodedFrame]]
 
 
@@ -393,7 +393,7 @@ class Decoding:
         self._process = os.getpid()
 
     def pictures(
-        self, path: Path, index: FrameIndex, texts: Texts, region: Region | None, settings: MediaSettings
+        self, path: Path, index: FrameIndex, finishes: Finishes, region: Region | None, settings: MediaSettings
     ) -> Iterator[EncodedFrame]:
         """The JPEGs at these timestamps, ascending. A caller that stops early ends the work after the current part.
         Raises `InputError` where the file can't be decoded."""
@@ -401,10 +401,10 @@ class Decoding:
         def encoded(source: VideoSource, some: Sequence[int]) -> Iterator[EncodedFrame]:
             encoder = FrameEncoder(region, settings)
             for pts, frame, display in decode_at(source, index, some):
-                for text in texts[pts]:
-                    yield EncodedFrame(key_of(pts, text), index.seconds(pts), encoder.jpeg(frame, display, text))
+                for key, finish in finishes[pts].items():
+                    yield EncodedFrame(key, index.seconds(pts), encoder.jpeg(frame, display, finish))
 
-        wanted = sorted(texts)
+        wanted = sorted(finishes)
         lots = _lots(index, wanted, -(-len(wanted) // (2 * self.cores)))
         if self._worth_parting(path, index, lots):
             yield from self._in_parts(path, lots, encoded)

@@ -23,7 +23,7 @@ from proctor.core import content_hash, load_json
 _FORMAT = 2
 _MAX_MANIFEST = 64 * 2**20  # bytes: half a million pictures
 Key = int | str
-"""The key of a picture in a frame set: its timestamp in ticks, with a painted text timestamp and text."""
+"""The key of a picture in a frame set: its timestamp in ticks, with something painted timestamp and what (`key_of`)."""
 MANIFEST = "manifest.json"
 LOCK = "lock"
 """The file of each frame set's folder that the process filling it holds locked."""
@@ -64,13 +64,13 @@ class ByteRange:
     crc: int
 
 
-def key_of(pts: int, text: str) -> Key:
-    """The key of the picture at a timestamp with a text painted on it; an empty text is none.
+def key_of(pts: int, *painted: str) -> Key:
+    """The key of the picture at a timestamp with texts painted on it, or names of what else is; an empty one is none.
 
     >>> key_of(512, ""), key_of(512, "00:00:20")
     (512, '512 00:00:20')
     """
-    return f"{pts} {text}" if text else pts
+    return " ".join([str(pts), *filter(None, painted)]) if any(painted) else pts
 
 
 def write_entry(draft: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:

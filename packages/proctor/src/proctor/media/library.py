@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,13 +20,13 @@ from proctor.media.clips import MAX_SOUND_S
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
-from proctor.media.pictures import blacked_out, encode, read_image, still_facts
+from proctor.media.pictures import Finish, blackened, encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.settings import MediaSettings
 from proctor.media.shared_frames import shared_frames
 
 if TYPE_CHECKING:
-    from proctor.media.decode import Decoding, Texts
+    from proctor.media.decode import Decoding, Finishes
     from proctor.media.video import VideoInfo
     from proctor.media.video_clock import FrameIndex
 
@@ -39,6 +39,7 @@ _BATCH = 64
 _SOUND_VERSION = 2  # of which sound a stretch has
 _VIDEO_VERSION = 3  # of which picture of a video a timestamp has, and how it is displayed
 _PLAYBACK_VERSION = 3  # of how videos are made playable
+_HIDING_VERSION = 1  # of which pixels a hidden region has
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
@@ -48,7 +49,7 @@ class Picture:
     """One picture to be shown: of a video at a time of its own clock, or a still image (`at` is None).
 
     `shows` is the elapsed time that is painted on it, in seconds; None paints nothing. `scan` says how a medical file
-    is shown. In `hides` it is black, which is done to the finished picture: it is kept as it is.
+    is shown. In `hides` it is black, before it is encoded.
     """
 
     source: str
@@ -57,6 +58,11 @@ class Picture:
     shows: float | None = None
     scan: Scan | None = None
     hides: tuple[Region, ...] = ()
+
+    @property
+    def black(self) -> bool:
+        """Whether nothing of it is seen."""
+        return any(one.x == one.y == 0 and one.width == one.height == 1 for one in self.hides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,17 +280,20 @@ class MediaLibrary:
         return found
 
     def _jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
-        asked: dict[tuple[str, Region | None, Scan | None, bool], list[int]] = {}
+        """The pictures of each file at once; those of which a part is hidden are kept apart."""
+        asked: dict[tuple[str, Region | None, Scan | None, bool, bool], list[int]] = {}
         for position, picture in enumerate(pictures):
-            asked.setdefault((picture.source, picture.region, picture.scan, picture.at is None), []).append(position)
+            how = picture.source, picture.region, picture.scan, picture.at is None, _partly(picture)
+            asked.setdefault(how, []).append(position)
         served: dict[int, bytes] = {}
-        for (source, region, scan, still), positions in asked.items():
+        for (source, region, scan, still, _), positions in asked.items():
+            own = [pictures[position] for position in positions]
             if still:
-                served.update(dict.fromkeys(positions, self._still(source, region, scan)))
+                shots = [self._still(source, region, scan, _hidden_part(one)) for one in own]
             else:
-                shots = self._shots(source, region, [pictures[position] for position in positions])
-                served.update(zip(positions, shots, strict=True))
-        return [blacked_out(served[position], picture.hides) for position, picture in enumerate(pictures)]
+                shots = self._shots(source, region, own)
+            served.update(zip(positions, shots, strict=True))
+        return [blackened(served[position]) if one.black else served[position] for position, one in enumerate(pictures)]
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
@@ -378,10 +387,15 @@ class MediaLibrary:
             return str(error)
         return None
 
-    def _still(self, source: str, region: Region | None, scan: Scan | None) -> bytes:
+    def _still(self, source: str, region: Region | None, scan: Scan | None, hides: tuple[Region, ...] = ()) -> bytes:
         def make() -> bytes:
-            return encode(read_image(self.locate(source), scan), region, self.settings)
+            image = read_image(self.locate(source), scan)
+            return encode(image, region, self.settings, finish=Finish(hides=hides))
 
+        if hides:
+            hiding = self._frame_set(source, self._files.known(source), region, scan=scan, hides=True)
+            key = key_of(0, _name_of(hides))
+            return self._store.serve(hiding, [key], _single(make, key), share=False)[key]
         frame_set = self._remembered(
             self._stills,
             (source, region, scan),
@@ -397,26 +411,31 @@ class MediaLibrary:
         path = self._files.known(source)
         index = self._catalogue.index(path)
         times = [picture.at or 0.0 for picture in pictures]
-        keys = [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)]
-        kind, scan = self._kind(path), pictures[0].scan
+        stamps = index.at(times)
+        finishes = [_finish(picture) for picture in pictures]
+        keys = [_key(pts, finish) for pts, finish in zip(stamps, finishes, strict=True)]
+        known = {key: (pts, finish) for key, pts, finish in zip(keys, stamps, finishes, strict=True)}
+        kind, scan, hidden = self._kind(path), pictures[0].scan, any(finish.hides for finish in finishes)
 
         def cine(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            for pts, texts in sorted(_texts(missing).items()):
+            for pts, own in sorted(_by_timestamp({key: known[key] for key in missing}).items()):
                 frame = (scan or Scan()).model_copy(update={"frame": int(index.pts.searchsorted(pts)) + 1})
-                for text in texts:
-                    jpeg = encode(scan_picture(path, "dicom", frame), region, self.settings, text=text)
-                    yield EncodedFrame(key_of(pts, text), index.seconds(pts), jpeg)
+                for key, finish in own.items():
+                    jpeg = encode(scan_picture(path, "dicom", frame), region, self.settings, finish=finish)
+                    yield EncodedFrame(key, index.seconds(pts), jpeg)
 
         def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[EncodedFrame]:
-            wanted = set(missing)
-            if any(key in kept for key in keys):  # a growing window: the next one will continue from here
-                wanted |= {key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept}
-            yield from self._decoding.pictures(self.locate(source), index, _texts(wanted), region, self.settings)
+            wanted = {key: known[key] for key in missing}
+            if not hidden and any(key in kept for key in keys):  # a growing window: the next one continues from here
+                further = _further(index, pictures, 2 * self._decoding.cores)
+                wanted |= {key: one for key, one in further.items() if key not in kept}
+            asked = _by_timestamp(wanted)
+            yield from self._decoding.pictures(self.locate(source), index, asked, region, self.settings)
 
         if scan is not None and kind is None:
             raise InputError(path, found="a window for a video", expected="a DICOM file for it")
         painted = any(picture.shows is not None for picture in pictures)
-        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan, video=kind is None)
+        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan, video=kind is None, hides=hidden)
         served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make if kind is None else cine)
         if kind is None:
             self._files.keep(source, self.probe(source))
@@ -446,6 +465,7 @@ class MediaLibrary:
         painted: bool = False,
         scan: Scan | None = None,
         video: bool = False,
+        hides: bool = False,
     ) -> FrameSet:
         how: dict[str, JsonValue] = {
             "region": _region(region),
@@ -456,6 +476,8 @@ class MediaLibrary:
             how["overlay"] = "hh:mm:ss"
         if video:
             how["video"] = _VIDEO_VERSION
+        if hides:
+            how["hides"] = _HIDING_VERSION
         if self._kind(path) is not None or scan is not None:
             how["scan"] = [_SCAN_VERSION, *_scan(scan)]
         elif path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).transparent:
@@ -471,11 +493,11 @@ class MediaLibrary:
             return known.setdefault(key, value)
 
 
-def _single(make: Callable[[], bytes]) -> Make:
-    """For a frame set of one picture or file, whose key is 0."""
+def _single(make: Callable[[], bytes], key: Key = 0) -> Make:
+    """For one picture or file."""
 
     def made(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-        yield EncodedFrame(0, None, make())
+        yield EncodedFrame(key, None, make())
 
     return made
 
@@ -500,32 +522,51 @@ def _scan(scan: Scan | None) -> list[JsonValue]:
 
 
 def _hides(picture: Picture) -> list[JsonValue]:
-    return [{"hides": [_region(region) for region in picture.hides]}] if picture.hides else []
+    if not picture.hides:
+        return []
+    return [{"hides": [_region(region) for region in picture.hides], "version": _HIDING_VERSION}]
 
 
-def _painted(picture: Picture) -> str:
-    return "" if picture.shows is None else clock_text(picture.shows)
+def _hidden_part(picture: Picture) -> tuple[Region, ...]:
+    """What is hidden of a picture of which a part is seen."""
+    return () if picture.black else picture.hides
 
 
-def _further(index: FrameIndex, pictures: Sequence[Picture], groups: int) -> list[Key]:
-    """The keys that a window continuing these pictures would need next, enough for every core."""
+def _partly(picture: Picture) -> bool:
+    return bool(_hidden_part(picture))
+
+
+def _finish(picture: Picture) -> Finish:
+    return Finish("" if picture.shows is None else clock_text(picture.shows), _hidden_part(picture))
+
+
+def _name_of(hides: Sequence[Region]) -> str:
+    """A name of what is hidden, for keys; "" for nothing."""
+    return content_hash([_region(one) for one in hides]) if hides else ""
+
+
+def _key(pts: int, finish: Finish) -> Key:
+    return key_of(pts, finish.text, _name_of(finish.hides))
+
+
+def _further(index: FrameIndex, pictures: Sequence[Picture], groups: int) -> dict[Key, tuple[int, Finish]]:
+    """What a window continuing these pictures would need next, enough for every core."""
     first = pictures[0]
     times = index.going_on([picture.at or 0.0 for picture in pictures], groups)
     further = [replace(first, at=time, shows=_later(first, time)) for time in times]
-    return [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), further, strict=True)]
+    found = [(pts, _finish(picture)) for pts, picture in zip(index.at(times), further, strict=True)]
+    return {_key(*one): one for one in found}
 
 
 def _later(first: Picture, time: float) -> float | None:
     return None if first.shows is None else first.shows + time - (first.at or 0.0)
 
 
-def _texts(keys: Iterable[Key]) -> Texts:
-    """The keys by timestamp."""
-    texts: dict[int, list[str]] = {}
-    for key in keys:
-        pts, _, text = str(key).partition(" ")
-        texts.setdefault(int(pts), []).append(text)
-    return texts
+def _by_timestamp(wanted: Mapping[Key, tuple[int, Finish]]) -> Finishes:
+    found: dict[int, dict[Key, Finish]] = {}
+    for key, (pts, finish) in wanted.items():
+        found.setdefault(pts, {})[key] = finish
+    return found
 
 
 @lru_cache(maxsize=1)

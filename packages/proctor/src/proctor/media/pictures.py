@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from proctor.core import InputError, Region, Scan
 from proctor.media.picture_size import fitted
@@ -29,6 +29,16 @@ _TEXT_SHARE = 0.06  # of the picture's height
 _FRAME_HEADERS = {0xC0, 0xC1, 0xC2}  # baseline, extended, progressive: what an encoder writes
 
 
+class Finish(NamedTuple):
+    """What is painted on a scaled picture before it is encoded: a short text at the lower left, and black in `hides`."""
+
+    text: str = ""
+    hides: tuple[Region, ...] = ()
+
+
+PLAIN = Finish()
+
+
 class FrameEncoder:
     """Encodes decoded pictures as JPEGs, all cropped and scaled in one way. Not for several threads at once."""
 
@@ -39,7 +49,7 @@ class FrameEncoder:
         self._settings = settings
         self._scaler, self._painter = VideoReformatter(), VideoReformatter()
 
-    def jpeg(self, frame: VideoFrame, display: Display, text: str = "") -> bytes:
+    def jpeg(self, frame: VideoFrame, display: Display, finish: Finish = PLAIN) -> bytes:
         """The picture as a player shows it, then as `encode`."""
         from proctor.media.container import has_alpha
 
@@ -52,7 +62,7 @@ class FrameEncoder:
                 frame = self._scaler.reformat(frame, *size, interpolation="BICUBIC")
                 display = display._replace(aspect=Fraction(1))
         picture, aspect = _displayed(frame, display, self._painter)
-        return encode(picture, self._region, self._settings, aspect, text)
+        return encode(picture, self._region, self._settings, aspect, finish)
 
 
 def upright(frame: VideoFrame, display: Display, region: Region | None, max_side: int | None) -> Image:
@@ -147,13 +157,23 @@ def open_picture(content: bytes, file: str | Path | None = None, location: str =
 
 
 def encode(
-    picture: Image, region: Region | None, settings: MediaSettings, aspect: Fraction = Fraction(1), text: str = ""
+    picture: Image,
+    region: Region | None,
+    settings: MediaSettings,
+    aspect: Fraction = Fraction(1),
+    finish: Finish = PLAIN,
 ) -> bytes:
     """Crops to the region, makes the pixels square (`aspect`: width over height of one), scales down to the longest
-    side, paints the text at the lower left and encodes. Never enlarges."""
+    side, paints the text and the black of `finish`, and encodes. Never enlarges.
+
+    What is hidden is black before there is a JPEG: the bytes depend on no pixel below it, and blocks that it does not
+    touch are those of the picture without it.
+    """
     picture = _cropped_and_scaled(picture, region, settings.max_side, aspect)
-    if text:
-        paint(picture, text)
+    if finish.text:
+        paint(picture, finish.text)
+    for hidden in finish.hides:
+        picture.paste((0, 0, 0), touched_pixels(hidden, *picture.size))
     return _jpeg(picture, settings.quality)
 
 
@@ -191,27 +211,6 @@ def blackened(jpeg: bytes) -> bytes:
     return _black(*_size(jpeg))
 
 
-_FAITHFUL = 98
-"""The JPEG quality of a picture that is encoded a second time: what is not black differs by a few of 255 levels."""
-
-
-def blacked_out(jpeg: bytes, regions: Sequence[Region]) -> bytes:
-    """The picture with black in these regions, at least a pixel each; the same bytes without any. Elsewhere it is as good
-    as unchanged: quality 98 with full colour resolution, since a JPEG can't be changed without loss."""
-    if not regions:
-        return jpeg
-    width, height = _size(jpeg)
-    boxes = [_box(region, width, height) for region in regions]
-    if (0, 0, width, height) in boxes:
-        return _black(width, height)
-    picture = open_picture(jpeg)
-    for box in boxes:
-        picture.paste((0, 0, 0), box)
-    out = io.BytesIO()
-    picture.save(out, "JPEG", quality=_FAITHFUL, subsampling=0)
-    return out.getvalue()
-
-
 def _size(jpeg: bytes) -> tuple[int, int]:
     """Width and height by the header alone; opening the picture costs ten times as much."""
     position = 2
@@ -238,4 +237,21 @@ def _box(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
     top = min(round(region.y * height), height - 1)
     right = min(max(round((region.x + region.width) * width), left + 1), width)
     bottom = min(max(round((region.y + region.height) * height), top + 1), height)
+    return left, top, right, bottom
+
+
+_ROUNDED_PX = 0.01
+"""An edge this little beyond a pixel's is that pixel's: fractions of pictures are often rounded."""
+
+
+def touched_pixels(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
+    """All pixels that a hidden region touches: left, top, right and bottom.
+
+    >>> touched_pixels(Region(x=0.25, y=0.11, width=0.5, height=0.2), 100, 10)
+    (25, 1, 75, 4)
+    """
+    left = min(math.floor(region.x * width + _ROUNDED_PX), width - 1)
+    top = min(math.floor(region.y * height + _ROUNDED_PX), height - 1)
+    right = min(max(math.ceil((region.x + region.width) * width - _ROUNDED_PX), left + 1), width)
+    bottom = min(max(math.ceil((region.y + region.height) * height - _ROUNDED_PX), top + 1), height)
     return left, top, right, bottom

@@ -186,6 +186,8 @@ class _StoredMaker:
         for name, note in (("problem", answer.problem), ("reason", answer.reason)):
             if note:
                 data[name] = text(note)
+        if answer.problem and answer.extra.get("cut_off") is True:
+            data["cut_off"] = True
         if isinstance(item.answer, OrderingFormat) and isinstance(answer.parsed, list):
             data["order"] = _order(answer.parsed)
         data |= self._beside(item, answer)

@@ -24,7 +24,7 @@ from proctor.reports.figures import RIGHT, Axis, ChartSeries, Panel, Stack
 from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import rows_figure
 from proctor.results import BOTH, FAILED_POLICIES, Consumption, Result, policies
-from proctor.runs import Run
+from proctor.runs import Run, repeats_of
 
 _STATUSES = (
     ChartSeries("answered", RIGHT),
@@ -54,44 +54,57 @@ def statuses_section(source: Source) -> Section | None:
     if not runs:
         return None
     counts = [list(source.statuses(run).values()) for run in runs]
-    one_condition = len(source.conditions) == 1
-    names = [run.system if one_condition else f"{run.system} / {run.condition}" for run in runs]
+    what = "Answers" if any(repeats_of(run.settings) > 1 for run in runs) else "Items"
     there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
+    blocks: list[Block | str]
+    if there == [0] and len({sum(found) for found in counts}) == 1:
+        blocks = [Prose(_all_answered(sum(counts[0]), what))]
+    else:
+        blocks = [_statuses_figure(source, counts, there, what)]
+    if flags := _flags(source):
+        blocks += ["Flags of the judges' replies", flags]
+    return Section(
+        key="statuses",
+        title=_COMPLETION,
+        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
+        "are the system's own failures and count as wrong. So do abstentions, except on questions that can't be answered. Failed ones are infrastructure errors: they are not "
+        "answers, and are asked again when the run is resumed.",
+        blocks=blocks,
+        finding=_lacking(counts) or "all answered",
+        count=thousands(failures) if failures else "",
+    )
+
+
+_COMPLETION = "Completion"
+
+
+def _all_answered(count: int, what: str) -> str:
+    items = f"Every run answered all {count_of(count, 'item')}."
+    return items if what == "Items" else f"Every run gave all {count_of(count, 'answer')}."
+
+
+def _statuses_figure(source: Source, counts: Sequence[Sequence[int]], there: Sequence[int], what: str) -> Block:
+    """A bar for each run with the statuses that are `there`, and its numbers."""
+    runs, one_condition = source.ordered_runs, len(source.conditions) == 1
+    names = [run.system if one_condition else f"{run.system} / {run.condition}" for run in runs]
     shown = [_STATUSES[number] for number in there]
     of_shown = [[found[number] for number in there] for found in counts]
     rows: list[Row] = [
         (Cell(run.system), run.condition, *own, sum(found))
         for run, own, found in zip(runs, of_shown, counts, strict=True)
     ]
-    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in shown), ">Items")
+    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in shown), f">{what}")
     bars = [Stack(own) for own in of_shown]
-    title, lacking = "Completion", _lacking(counts)
-    figure = rows_figure(
+    return rows_figure(
         "statuses-0",
-        title,
+        _COMPLETION,
         names,
         [Panel("", bars)],
         Axis((0.0, max(1.0, *map(sum, counts)))),
         series=shown,
-        caption="Items by how the question ended, for each run.",
-        numbers=Table("Items by how the question ended, for each run.", heads, tuple(rows)),
-    )
-    failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
-    whole = there == [0] and len({sum(found) for found in counts}) == 1
-    blocks: list[Block | str] = [
-        Prose(f"Every run answered all {count_of(sum(counts[0]), 'item')}.") if whole else figure
-    ]
-    if flags := _flags(source):
-        blocks += ["Flags of the judges' replies", flags]
-    return Section(
-        key="statuses",
-        title=title,
-        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
-        "are the system's own failures and count as wrong. So do abstentions, except on questions that can't be answered. Failed ones are infrastructure errors: they are not "
-        "answers, and are asked again when the run is resumed.",
-        blocks=blocks,
-        finding=lacking or "all answered",
-        count=thousands(failures) if failures else "",
+        caption=f"{what} by how the question ended, for each run.",
+        numbers=Table(f"{what} by how the question ended, for each run.", heads, tuple(rows)),
     )
 
 
@@ -118,9 +131,11 @@ def _flags(source: Source) -> Table | None:
 
 
 def _flagged(row: Result) -> tuple[int, int]:
-    """The numbers of flagged replies and of all replies."""
+    """The numbers of flagged replies and of all replies. Of items with fewer replies than others in several repetitions
+    each counts alike, so that the first number is then about right."""
     lacking = row.failed + row.missing + row.unresolved if row.policy in {BOTH, FailedPolicy.WRONG} else 0
-    return round((row.if_excluded or 0.0) * (row.n - lacking)), row.n - lacking
+    replies = row.n * row.repetitions - lacking
+    return round((row.if_excluded or 0.0) * replies), replies
 
 
 _PARTS = (("model", "Model"), ("media", "Media"), ("queue", "Queue"), ("retry", "Retries"))

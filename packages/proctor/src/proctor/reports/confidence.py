@@ -95,6 +95,7 @@ def _thousandths(found: Estimate) -> tuple[Cell | str, str]:
 
 
 def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
+    repeated = any(row.repetitions > 1 for row in rows)
     heads = columns(
         *(
             "System",
@@ -103,6 +104,7 @@ def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
             "Confidence",
             ">Items",
             ">Groups",
+            *([">Answers"] if repeated else []),
             ">With confidence",
             ">Without",
             ">Abstained",
@@ -112,7 +114,8 @@ def _ended(title: str, rows: Sequence[ConfidenceResult]) -> Table:
     cells: list[Row] = [
         (
             *(Cell(row.system), row.condition, row.abstain or DASH, ", ".join(row.sources) or DASH),
-            *map(thousands, (row.n, row.groups, row.with_confidence, row.without_confidence, row.abstained)),
+            *map(thousands, (row.n, row.groups, *([row.answers] if repeated else []))),
+            *map(thousands, (row.with_confidence, row.without_confidence, row.abstained)),
             *map(thousands, (row.abstained_right, row.declined, row.lacking)),
         )
         for row in rows
@@ -184,7 +187,7 @@ def _made_up(rows: Sequence[ConfidenceResult]) -> Table:
         "Condition",
         ">Made up",
         ">95 % CI",
-        ">Items asked",
+        ">Answers asked for" if any(row.repetitions > 1 for row in rows) else ">Items asked",
         ">Groups",
         ">Abstained",
         ">Declined in other words",
@@ -221,7 +224,10 @@ def _notes(found: ConfidenceResults) -> list[str]:
             "Declined in other words: read from free wording, with errors (docs/tasks/abstain-and-confidence.md); no score depends on it."
         )
     if found.repeated:
-        notes.append("Of several repetitions the first one counts.")
+        notes.append(
+            "Of a run with repetitions every answer counts once, in order of its own confidence; accuracy is the mean over "
+            "items, and intervals resample groups: an item is never taken for several."
+        )
     return notes
 
 

@@ -92,7 +92,10 @@ def consistency_notes(found: Results) -> list[str]:
     """What the tables of repetitions rest on, in sentences; none without repetitions."""
     if not found.consistency:
         return []
-    notes = ["An item's score is the mean over its repetitions; intervals resample groups, never repetitions."]
+    notes = [
+        "An item's score is the mean over its repetitions; intervals resample groups, never repetitions.",
+        "How answers ended (answered, failed, refused and so on) is counted over the answers of all repetitions.",
+    ]
     fewer = {(one.system, one.condition): one for one in found.consistency if one.fewer}
     notes += [
         f"{one.system} / {one.condition}: {count_of(one.fewer, 'item')} with fewer than {one.repetitions} repetitions, "

@@ -414,7 +414,7 @@ class Source:
             return None
 
     def statuses(self, run: runs.Run) -> dict[str, int]:
-        """How the items of a run ended."""
+        """How the answers of a run ended, of all repetitions."""
         return status_counts(self._store, run, self.table)
 
     def consumption(self, run: runs.Run) -> Consumption:

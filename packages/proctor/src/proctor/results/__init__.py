@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.results.analyses import Analysis, analyse, write_tables
+    from proctor.results.answer_cells import CELLS
     from proctor.results.answer_details import (
         OrderedRun,
         load_answers,
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
         status_counts,
     )
     from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
-    from proctor.results.answer_index import CELLS, AnswerIndex, RunColumn, Selected, load_index
-    from proctor.results.answer_states import RESULTS, SORTS, STATES, AnswerFilter, AnswerState
+    from proctor.results.answer_index import AnswerIndex, RunColumn, Selected, load_index
+    from proctor.results.answer_states import DIFFERENCES, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.confidence import (
@@ -49,10 +50,12 @@ if TYPE_CHECKING:
     from proctor.results.interactions import FacetInteraction
     from proctor.results.item_analysis import StoredItemAnalysis, analyse_items
     from proctor.results.judge_consistency import JudgeConsistency
+    from proctor.results.judge_coverage import ScorerCoverage, scorer_coverage
     from proctor.results.judgements import (
         GivenAnswer,
         ItemHistory,
         JudgeAgreement,
+        JudgePair,
         ScorerSummary,
         flagged_judgements,
         given_answer,
@@ -109,6 +112,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.reading_once import reading_once
     from proctor.results.reliance import Reliance, reliances, with_reliance
+    from proctor.results.repetition_flips import Flips, repetition_flips
     from proctor.results.results import (
         GUESSABLE,
         Options,
@@ -122,24 +126,24 @@ if TYPE_CHECKING:
         items_to_audit,
         results,
     )
-    from proctor.results.run_differences import ASKED_KINDS, RunDifference, differences_of
+    from proctor.results.run_differences import ASKED_KINDS, DIFFERENCE_NAMES, RunDifference, differences_of
     from proctor.results.run_progress import RunProgress, run_progress
     from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ASKED_KINDS", "BOTH", "CELLS", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES",
+    "ASKED_KINDS", "BOTH", "CELLS", "DIFFERENCE_NAMES", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES",
     "RESULTS", "SCORE_WRITERS", "SHOWN_COVERAGES", "SORTS", "STATES", "SURE", "Analysis", "AnalysisRow",
     "AnswerExcerpt", "AnswerFilter", "AnswerIndex", "AnswerState", "Board", "CompareExtras", "Comparison",
     "Comparisons", "ConfidenceResult", "ConfidenceResults", "Consistency", "Consumption", "Contest",
     "CorrectedResults", "CorrectedScore", "CriticalErrors", "ExplainedItems", "ExplainedRun", "ExplainedScore",
-    "Explanation", "ExportFormat", "FacetInteraction", "FigureProgram", "GapGame", "GapPart", "GivenAnswer",
-    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeConsistency", "LabelSample", "Lacking", "Leaderboard",
+    "Explanation", "ExportFormat", "FacetInteraction", "FigureProgram", "Flips", "GapGame", "GapPart", "GivenAnswer",
+    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeConsistency", "JudgePair", "LabelSample", "Lacking", "Leaderboard",
     "LeaderboardRow", "MarginRecord", "ModelChoice", "NothingScoredError", "OfficialProgram", "Options",
     "OrderedRun", "Pilot", "PooledMetric", "RankedRun", "RankedScores", "Reliance", "RepetitionNoise", "Result",
     "Results", "RunBetween", "RunColumn", "RunCost", "RunDifference", "RunProgress", "SampledStratum",
-    "ScoreWriter", "ScoredAnswer", "ScorerSummary", "Selected", "StoredItemAnalysis", "SumsFile", "SwapPlan",
+    "ScoreWriter", "ScoredAnswer", "ScorerCoverage", "ScorerSummary", "Selected", "StoredItemAnalysis", "SumsFile", "SwapPlan",
     "analyse", "analyse_items", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean",
     "cannot_say", "choose_run", "chosen_baselines", "compare", "compare_runs", "compared", "composition",
     "confidence_results", "corrected_results", "critical_errors", "derive_guessable", "differences_of",
@@ -149,8 +153,8 @@ __all__ = [
     "load_consumption", "load_excerpts", "load_index", "load_items", "load_orders", "load_scores",
     "log_to_explain", "name_between", "newest_run", "no_ratings", "official_summaries", "parsed_values",
     "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases",
-    "rating_summary", "read_gate", "read_pilot", "read_sample", "reading_once", "reliances", "repetition_noise",
+    "rating_summary", "read_gate", "read_pilot", "read_sample", "reading_once", "reliances", "repetition_flips", "repetition_noise",
     "results", "rule_rows", "run_costs", "run_progress", "run_to_explain", "sampled_runs", "scored_answers",
-    "scored_cases", "scorer_summaries", "similarity_scores", "status_counts", "summary_title", "swap_plan",
+    "scored_cases", "scorer_coverage", "scorer_summaries", "similarity_scores", "status_counts", "summary_title", "swap_plan",
     "wins_of", "with_reliance", "write_rows", "write_sample", "write_sums", "write_tables",
 ]  # fmt: skip

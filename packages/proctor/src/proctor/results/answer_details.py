@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +22,8 @@ from proctor.metrics.ordering import (
     tracking_estimate,
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
-from proctor.results.arrays import ItemTable, Outcomes, load_outcomes, load_series
-from proctor.runs import Run, Store, answer_from_row, driver_rows, in_parts, schema
+from proctor.results.arrays import ItemTable, Outcomes, load_repeated_outcomes, load_series
+from proctor.runs import Run, Store, answer_from_row, driver_rows, in_parts, repeats_of, schema
 from proctor.stats import Resampling
 
 _ENDINGS = (Status.REFUSED, Status.TIMED_OUT, Status.ERROR, Status.FAILED)
@@ -74,10 +75,18 @@ def load_scores(store: Store, run: Run, items: ItemTable, rows: range) -> dict[i
 
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
-    """The number of items of one run by outcome: `readable` and `unreadable` answers, those that a submission lacks
+    """The number of answers of one run, of all repetitions, by outcome: `readable` and `unreadable` answers, those that a submission lacks
     (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, `abstained`, and `unsupported` (the system
     does not support them)."""
-    outcomes: Outcomes = load_outcomes(store, run, items)
+    asked, total = repeats_of(run.settings), Counter[str]()
+    for number, outcomes in enumerate(load_repeated_outcomes(store, run, items)):
+        found = _status_counts(outcomes)
+        later = {"not_asked": 0, "unsupported": 0} if number >= max(1, asked) else {}  # there, and no longer asked for
+        total.update(found | later)
+    return dict(total)
+
+
+def _status_counts(outcomes: Outcomes) -> dict[str, int]:
     answered = outcomes.where(Status.ANSWERED)
     return {
         "readable": int(np.sum(answered & outcomes.readable)),

@@ -18,7 +18,18 @@ from sqlalchemy import func, select
 
 from proctor.core import InputError, Metric, Status, one_of
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED
-from proctor.results.answer_states import CODE_OF, MISSING, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
+from proctor.results.answer_cells import Cells
+from proctor.results.answer_repetitions import answers_differ, results_differ
+from proctor.results.answer_states import (
+    CODE_OF,
+    DIFFERENCES,
+    MISSING,
+    RESULTS,
+    SORTS,
+    STATES,
+    AnswerFilter,
+    AnswerState,
+)
 from proctor.results.arrays import ItemTable, Outcomes, Series, StoredRepetition, load_items, load_repetitions
 from proctor.runs import CODE, BenchmarkCard, Run, Store, driver_rows, schema, whole_numbers
 
@@ -34,21 +45,35 @@ _KEPT_WORDS, _KEPT_FILTERS = 64, 6
 @dataclass(frozen=True)
 class RunColumn:
     """The answers of one repetition of a run: for each item its state (a code of `STATES`), the value of the metric that
-    decides it (NaN without one), and which metric that is (a row of `AnswerIndex.metrics`; -1 for none)."""
+    decides it (NaN without one), and which metric that is (a row of `AnswerIndex.metrics`; -1 for none). `keys` are the
+    metrics and scorers that may have scored it."""
 
     run: Run
     repetition: int
     state: Ints
     value: NDArray[np.float64]
     metric: Ints
+    keys: tuple[tuple[str, str], ...] = ()
 
     def where(self, states: Iterable[AnswerState]) -> Mask:
         """The items whose answer ended in one of these states."""
-        return np.isin(self.state, [CODE_OF[state] for state in states])
+        return _among(states)[self.state]
 
     def count(self, *states: AnswerState) -> int:
         """How many answers ended so."""
-        return int(np.count_nonzero(self.where(states)))
+        return sum(self._counts[CODE_OF[state]] for state in states)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        counts: list[int] = np.bincount(self.state, minlength=len(STATES)).tolist()
+        return counts
+
+
+def _among(states: Iterable[AnswerState]) -> Mask:
+    """By the code of a state, whether it is one of these."""
+    found = np.zeros(len(STATES), dtype=np.bool_)
+    found[[CODE_OF[state] for state in states]] = True
+    return found
 
 
 @dataclass(frozen=True)
@@ -81,35 +106,6 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Two columns crossed, as masks of items: both right, only the first, only the second, neither; and the items that
-    one of them lacks."""
-
-    both: Mask
-    only_a: Mask
-    only_b: Mask
-    neither: Mask
-    lacking: Mask
-
-    def named(self, name: str) -> Mask:
-        """A cell by its name (`CELLS`). Raises `InputError` for another one."""
-        if name not in CELLS:
-            raise InputError("cell", found=repr(name), expected=one_of(list(CELLS), name))
-        mask: Mask = getattr(self, name.replace("-", "_"))
-        return mask
-
-
-CELLS = {
-    "only-a": "only A right",
-    "only-b": "only B right",
-    "both": "both right",
-    "neither": "neither right",
-    "lacking": "missing in A or B",
-}
-"""The cells of two systems crossed, those that tell them apart first."""
-
-
-@dataclass(frozen=True)
 class AnswerIndex:
     """The answers of one benchmark. `columns` are runs and repetitions, by system, condition and repetition; `metrics` are
     those that decide states, with their scorers."""
@@ -122,6 +118,7 @@ class AnswerIndex:
     stamps: Mapping[int, RunStamp]
     _texts: list[str] = field(default_factory=list, repr=False)
     _words: dict[tuple[int, int, RunStamp, str], Mask] = field(default_factory=dict, repr=False, compare=False)
+    _flipped: dict[tuple[int, RunStamp], Mask] = field(default_factory=dict, repr=False, compare=False)
     _chosen: dict[tuple[AnswerFilter, str], Selected] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -183,33 +180,59 @@ class AnswerIndex:
 
     def mask(self, store: Store, wanted: AnswerFilter) -> Mask:
         """The answers that a filter keeps: a row for each item, a column for each of `columns`. Raises `InputError` for an
-        unknown facet, result or item."""
+        unknown facet, result, item or difference."""
         kept = np.ones((len(self.items), len(self.columns)), dtype=np.bool_)
         for number, column in enumerate(self.columns):
             fits = not wanted.systems or column.run.system in wanted.systems
             fits = fits and (not wanted.conditions or column.run.condition in wanted.conditions)
             kept[:, number] = fits
-        kept &= self._states(wanted)
+        kept &= _among(self._states(wanted))[self.state]
         for name, value in wanted.facets:
             kept &= self.facet_mask(name, value)[:, None]
         if wanted.item:
             one = np.zeros(len(self.items), dtype=np.bool_)
             one[self.item_position(wanted.item)] = True
             kept &= one[:, None]
+        if wanted.differ:
+            kept &= self._differing(store, wanted.differ)
         for word in wanted.words:
             kept &= self._with_word(store, word, np.flatnonzero(kept.any(axis=0)).tolist())
         return kept
 
-    def _states(self, wanted: AnswerFilter) -> Mask:
+    @property
+    def repeated(self) -> list[tuple[Run, Ints]]:
+        """The runs that were asked several times, each with the codes of its states (items × repetitions)."""
+        of_run: dict[int, list[RunColumn]] = {}
+        for column in self.columns:
+            of_run.setdefault(column.run.id, []).append(column)
+        several = [own for own in of_run.values() if len(own) > 1]
+        return [(own[0].run, np.stack([one.state for one in own], axis=1)) for own in several]
+
+    def _differing(self, store: Store, how: str) -> Mask:
+        """The answers to items whose repetitions differ; none of a run that was asked once."""
+        if how not in DIFFERENCES:
+            raise InputError("differ", found=repr(how), expected=one_of(list(DIFFERENCES), how))
+        found = np.zeros((len(self.items), len(self.columns)), dtype=np.bool_)
+        for run, states in self.repeated:
+            if how == "result":
+                differ = results_differ(states)
+            else:
+                key = run.id, self.stamps[run.id]
+                if key not in self._flipped:
+                    self._flipped[key] = answers_differ(store, run, self.items, states)
+                differ = self._flipped[key]
+            found[:, [column.run.id == run.id for column in self.columns]] = differ[:, None]
+        return found
+
+    @staticmethod
+    def _states(wanted: AnswerFilter) -> set[AnswerState]:
         for name in wanted.results:
             if name not in RESULTS:
                 raise InputError("result", found=repr(name), expected=one_of(list(RESULTS), name))
         if wanted.results:
-            states = {state for name in wanted.results for state in RESULTS[name]}
-        else:
-            never = set() if wanted.with_unasked else {AnswerState.NOT_ASKED}
-            states = {*STATES} - never - {AnswerState.UNSUPPORTED}
-        return np.isin(self.state, [CODE_OF[state] for state in states])
+            return {state for name in wanted.results for state in RESULTS[name]}
+        never = set() if wanted.with_unasked else {AnswerState.NOT_ASKED}
+        return {*STATES} - never - {AnswerState.UNSUPPORTED}
 
     def select(self, store: Store, wanted: AnswerFilter, sort: str = "item") -> Selected:
         """The answers that a filter keeps, sorted. Raises `InputError` as `mask` does, and for an unknown order."""
@@ -218,7 +241,8 @@ class AnswerIndex:
         if (wanted, sort) in self._chosen:
             return self._chosen[wanted, sort]
         kept = self.mask(store, wanted)
-        total = int(np.count_nonzero(self._states(AnswerFilter(with_unasked=wanted.with_unasked))))
+        every = self._states(AnswerFilter(with_unasked=wanted.with_unasked))
+        total = sum(column.count(*every) for column in self.columns)
         found = self._chosen[wanted, sort] = self.selected(kept, total, sort)
         for old in list(self._chosen)[:-_KEPT_FILTERS]:
             self._chosen.pop(old, None)
@@ -226,17 +250,16 @@ class AnswerIndex:
 
     def selected(self, kept: Mask, total: int, sort: str = "item") -> Selected:
         """The answers of a mask, sorted."""
-        width = max(1, len(self.columns))
-        position, column = np.nonzero(kept)
-        rows = position * width + column
+        rows = np.flatnonzero(kept)
         if sort == "system":
-            rows = rows[np.argsort(column, kind="stable")]
+            rows = rows[np.argsort(rows % max(1, len(self.columns)), kind="stable")]
         elif sort in {"worst", "best"} and len(self.columns):
-            values = np.stack([one.value for one in self.columns], axis=1)[position, column]
+            values = np.stack([one.value for one in self.columns], axis=1).ravel()[rows]
             values = np.where(np.isnan(values), np.inf, values if sort == "worst" else -values)
             rows = rows[np.argsort(values, kind="stable")]
         distinct = np.flatnonzero(kept.any(axis=1))
-        return Selected(rows, len(distinct), len(np.unique(self.items.group[distinct])), total)
+        groups = np.count_nonzero(np.bincount(self.items.group[distinct], minlength=1))
+        return Selected(rows, len(distinct), int(groups), total)
 
     def located(self, row: int) -> tuple[int, int]:
         """The item's position and the column of a row."""
@@ -277,7 +300,7 @@ class AnswerIndex:
     def _with_word(self, store: Store, word: str, columns: Sequence[int]) -> Mask:
         self.read_texts(store)
         plain = word.casefold()
-        asked = np.fromiter((plain in text for text in self._texts), dtype=np.bool_, count=len(self.items))
+        asked = np.array([plain in text for text in self._texts], dtype=np.bool_)
         kept = np.repeat(asked[:, None], len(self.columns), axis=1)
         if asked.all():
             return kept
@@ -353,6 +376,7 @@ def load_index(
     index = AnswerIndex(card, before.items, fingerprint, *read, stamps)
     index._texts[:] = before._texts  # noqa: SLF001 - the same items
     index._words.update(before._words)  # noqa: SLF001 - by the stamps of runs
+    index._flipped.update((key, one) for key, one in before._flipped.items() if stamps.get(key[0]) == key[1])  # noqa: SLF001
     return index
 
 
@@ -423,7 +447,8 @@ def _columns(
                 metrics.append(key)
             new = series.scored & np.isnan(value)
             value[new], decides[new] = series.values[new], metrics.index(key)
-        found.append(RunColumn(run, repetition, _state(one.outcomes, value, decides, metrics), value, decides))
+        keys = tuple(dict.fromkeys((series.metric, series.scorer) for series in one.series))
+        found.append(RunColumn(run, repetition, _state(one.outcomes, value, decides, metrics), value, decides, keys))
     return found
 
 
@@ -453,6 +478,7 @@ def _state(
         (unread & ~outcomes.submitted, AnswerState.NOT_SUBMITTED),
         (scored & (value == best), AnswerState.RIGHT),
         (outcomes.where(Status.ABSTAINED), AnswerState.ABSTAINED),
+        (outcomes.cut_off & unread & (~scored | (value == worst)), AnswerState.CUT_OFF),
         (unread & (~scored | (value == worst)), AnswerState.UNREADABLE),
         (scored & (value == worst), AnswerState.WRONG),
         (scored, AnswerState.PARTIAL),

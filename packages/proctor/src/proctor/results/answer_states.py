@@ -10,7 +10,8 @@ from enum import StrEnum
 
 class AnswerState(StrEnum):
     """How one answer ended. `right` has the best value of its metric, `wrong` the worst, `partial` one between them;
-    `abstained` is right where nothing else is, and then `right`.
+    `abstained` is right where nothing else is, and then `right`. `cut_off` can't be read since the model's token limit
+    ended it; `unreadable` can't be read for another reason.
 
     >>> AnswerState.NOT_ASKED.label
     'not asked'
@@ -20,6 +21,7 @@ class AnswerState(StrEnum):
     PARTIAL = "partial"
     WRONG = "wrong"
     ABSTAINED = "abstained"
+    CUT_OFF = "cut_off"
     UNREADABLE = "unreadable"
     REFUSED = "refused"
     TIMED_OUT = "timed_out"
@@ -48,6 +50,7 @@ RESULTS: Mapping[str, tuple[AnswerState, ...]] = {
     "wrong": (
         AnswerState.WRONG,
         AnswerState.ABSTAINED,
+        AnswerState.CUT_OFF,
         AnswerState.UNREADABLE,
         AnswerState.REFUSED,
         AnswerState.TIMED_OUT,
@@ -67,6 +70,10 @@ waits for a judge is missing), and each cause."""
 SORTS = ("item", "system", "worst", "best")
 """The orders of answers: by item, by system, or by value."""
 
+DIFFERENCES: Mapping[str, str] = {"answer": "answers differ", "result": "results differ"}
+"""How an item's repetitions may differ, with words: not all the same answer; some right, partial or wrong and others another
+of these."""
+
 _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 _MOST_WORDS = 6
 
@@ -75,7 +82,8 @@ _MOST_WORDS = 6
 class AnswerFilter:
     """Which answers are meant; what is empty does not restrict. `facets` are pairs of a facet and its value; all words
     of `text` (or phrases in quotes) must occur in the question, its options, its reference or the reply; `item` is one
-    item. `with_unasked` keeps items that were not asked, which are left out unless `results` names them."""
+    item; `differ` (one of `DIFFERENCES`) keeps items whose repetitions differ so. `with_unasked` keeps items that were not
+    asked, which are left out unless `results` names them."""
 
     systems: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
@@ -83,6 +91,7 @@ class AnswerFilter:
     facets: tuple[tuple[str, str], ...] = ()
     text: str = ""
     item: str = ""
+    differ: str = ""
     with_unasked: bool = False
 
     @property

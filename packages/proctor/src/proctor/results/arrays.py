@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
-from sqlalchemy import Connection, Text, case, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
@@ -254,6 +254,12 @@ def _read_items(connection: Connection, benchmark: int) -> tuple[list[Ints], lis
     return [found[order], group[order], kind[order]], list(groups), list(kinds)
 
 
+def cut_off_rows() -> ColumnElement[bool]:
+    """The condition of unreadable answers that the model's token limit ended."""
+    table = schema.answers
+    return (table.c.readable == 0) & table.c.extra.contains('"cut_off": true')
+
+
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     """The outcomes of the first repetition of one run."""
     return load_repeated_outcomes(store, run, items)[0]
@@ -268,7 +274,7 @@ def load_repeated_outcomes(store: Store, run: Run, items: ItemTable) -> list[Out
     code = case({status: str(number) for status, number in STATUS_CODES.items()}, value=table.c.status)
     readable_or_not = case((table.c.readable == 0, "0"), else_="1")
     lacking = case((table.c.reason == NO_ANSWER, "1"), else_="0")
-    cut_off_or_not = case(((table.c.readable == 0) & table.c.extra.contains('"cut_off": true'), "1"), else_="0")
+    cut_off_or_not = case((cut_off_rows(), "1"), else_="0")
     how = code + readable_or_not + lacking + cut_off_or_not
     later = table.c.item * _REPETITIONS + table.c.repetition
     parts = [
@@ -433,10 +439,12 @@ def judged_repeatedly(store: Store) -> set[int]:
         return set(connection.scalars(select(table.c.run).distinct()))
 
 
-def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
-    """The labels of one run's scores by the item's position in the table."""
+def load_labels(
+    store: Store, run: Run, items: ItemTable, metric: str, scorer: str, repetition: int = 0
+) -> dict[int, str]:
+    """The labels of the scores of one repetition of a run by the item's position in the table."""
     table = schema.scores
-    own = schema.repetition_of(table, run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
+    own = schema.repetition_of(table, run.id, repetition) & (table.c.metric == metric) & (table.c.scorer == scorer)
     with store.reading() as connection:
         texts = keyed_texts(connection, table.c.item, table.c.label, own)
     found: dict[int, str] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import Answer, Confidence, FailedPolicy, InputError, Item, Status
 from proctor.core.formats import declines
-from proctor.results.arrays import ItemTable, load_items
+from proctor.results.arrays import Ints, ItemTable, load_items
 from proctor.results.results import Options
 from proctor.results.run_scores import RunScores, load_accuracy
 from proctor.runs import BenchmarkCard, Run, Store, chosen_runs
@@ -44,17 +44,20 @@ _DIGITS = 3  # confidences are compared to a thousandth
 
 @dataclass(frozen=True)
 class ConfidenceResult:
-    """One run: how its items ended, and what its confidences are worth.
+    """One run: how its answers ended, and what its confidences are worth.
 
-    `n` items in `groups` are right or wrong; `lacking` ones failed, were not asked or have no verdict: they are wrong
-    (`policy` "wrong") or left out ("exclude"). Of the `n`, `with_confidence` are answers with a confidence, and
-    `without_confidence` answers without; `abstained` ones, and those that never came, have none that counts. `missing` are
+    `n` items in `groups` are right or wrong; of a run with several `repetitions` each of them is an answer of its own, and
+    there are `answers`: else as many as items. `lacking` answers failed, were not asked or have no verdict: they are wrong
+    (`policy` "wrong") or left out ("exclude"). Of the `answers`, `with_confidence` have a confidence, and
+    `without_confidence` have none; `abstained` ones, and those that never came, have none that counts. `missing` are
     the reasons for confidences that were asked for and are missing, the most frequent first. `declined` counts refusals in
     words other than the declared form, read with the error rates that the documentation states: they are unreadable, or free
     text, and no score depends on this count. `sources` are where the confidences are from, `abstain` what the prompt said.
 
-    `curve` is over all `n`, where an item without a confidence comes last; `calibration` and `sure` are over those with one.
-    Both are None where no answer has one. `made_up` is the share of items that were answered although nothing could be
+    `curve` is over all `answers`, where one without a confidence comes last; `calibration` and `sure` are over those with
+    one. Both are None where no answer has one. `accuracy` is that of `results`, the mean over items; each answer counts once
+    in all else, and every interval resamples groups, so that an item is never taken for several. `made_up` is the share of
+    answers that were given although nothing could be
     seen (`UNSEEN`), in runs that were allowed to abstain; None elsewhere. Free text that declines in other words is not
     made up.
     """
@@ -78,15 +81,20 @@ class ConfidenceResult:
     calibration: CalibrationGap | None
     sure: SureErrors | None
     made_up: Estimate | None
+    answers: int
+    repetitions: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as plain data, flat; the points of the curve and the bins as lists."""
+        """The figures as plain data, flat; the points of the curve and the bins as lists. `answers` and `repetitions`
+        where there are several repetitions."""
+        several = {"answers": self.answers, "repetitions": self.repetitions} if self.repetitions > 1 else {}
         return {
             "system": self.system,
             "condition": self.condition,
             "abstain": self.abstain,
             "sources": list(self.sources),
             **{name: getattr(self, name) for name in _COUNTED},
+            **several,
             "policy": self.policy,
             "missing": dict(self.missing),
             **_flat("accuracy", self.accuracy),
@@ -175,7 +183,8 @@ def _accuracy_at(curve: RiskCoverage | None, coverage: float) -> Estimate | None
 
 @dataclass(frozen=True)
 class ConfidenceResults:
-    """The rows, with the card and the options that they were computed with. `repeated`: only the first repetition counts."""
+    """The rows, with the card and the options that they were computed with. `repeated`: some run has several
+    repetitions."""
 
     card: BenchmarkCard
     options: Options
@@ -188,8 +197,8 @@ def confidence_results(store: Store, benchmark: str, options: Options = Options(
 
     Right or wrong is accuracy, by code, or by the judge that `leaderboard` takes for free text. An abstention and an answer
     that never came are accepted after every answer with a confidence. Without a policy, items that lack an answer are
-    wrong: a missing answer must not make a system look sure. Of several repetitions the first one counts. Confidences are
-    compared to a thousandth.
+    wrong: a missing answer must not make a system look sure. All repetitions count, and intervals resample groups.
+    Confidences are compared to a thousandth.
 
     Raises `InputError` for an unknown system or condition, and where no run has a confidence or was allowed to abstain.
     """
@@ -198,17 +207,16 @@ def confidence_results(store: Store, benchmark: str, options: Options = Options(
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
     known = {item.id: item for item in store.items(benchmark)}
     scored = load_accuracy(store, runs, items, card) if runs else {}
-    rows, repeated = [], False
+    rows, asked = [], [known[name] for name in items.ids]
     for run in runs:
-        answers = store.answers(run)
-        if not (abstain_of(run) == "allow" or any(_tells(answer) for answer in answers.values())):
+        answers = [store.answers(run, number) for number in range(scored[run.id].times)]
+        if not (abstain_of(run) == "allow" or any(_tells(answer) for one in answers for answer in one.values())):
             continue
-        repeated |= bool(scored[run.id].repeated)
-        rows.append(_of_run(run, [known[name] for name in items.ids], answers, scored[run.id], items, options))
+        rows.append(_of_run(run, asked, answers, scored[run.id], items, options))
     if not rows:
         expected = "a run that asked for one: proctor run --confidence stated, or --abstain allow"
         raise InputError(store.shown, found=f"no confidence and no abstention in {len(runs)} runs", expected=expected)
-    return ConfidenceResults(card, options, tuple(rows), repeated)
+    return ConfidenceResults(card, options, tuple(rows), any(row.repetitions > 1 for row in rows))
 
 
 def abstain_of(run: Run) -> str:
@@ -225,39 +233,46 @@ def _tells(answer: Answer) -> bool:
 def _of_run(
     run: Run,
     asked: Sequence[Item],
-    answers: Mapping[str, Answer],
+    answers: Sequence[Mapping[str, Answer]],
     scored: RunScores,
     items: ItemTable,
     options: Options,
 ) -> ConfidenceResult:
-    own = scored.repeated[0] if scored.repeated else scored
+    """One row. The arrays have an entry for each answer, one repetition of all items after the other."""
+    repetitions = scored.repeated or (scored,)
     policy = options.failed or FailedPolicy.WRONG
-    values = own.values(policy)
+    values = np.concatenate([one.values(policy) for one in repetitions])
     there = ~np.isnan(values)
-    given = [answers.get(item.id) for item in asked]
+    given = [one.get(item.id) for one in answers for item in asked]
     told = [_confidence(one) for one in given]
-    sure = np.array([np.nan if one is None or one.value is None else round(one.value, _DIGITS) for one in told])
-    losses, groups = 1 - values[there], items.group[there]
+    sure = np.array([_value_of(one) for one in told])
+    group = np.tile(items.group, len(repetitions))
+    losses, groups = 1 - values[there], group[there]
     plan = Resampling(options.draws, options.level, options.seed, bounds=(0.0, 1.0))
-    declined = np.array([_declined(item, answer) for item, answer in zip(asked, given, strict=True)], dtype=np.bool_)
-    some = bool(np.any(there & ~np.isnan(sure)))
+    pairs = zip([item for _ in answers for item in asked], given, strict=True)
+    declined = np.array([_declined(item, answer) for item, answer in pairs], dtype=np.bool_)
+    means = scored.values(policy)
+    valued = ~np.isnan(means)
+    curve, calibrated, errors = _worth(losses, sure[there], groups, plan)
     return ConfidenceResult(
         system=run.system,
         condition=run.condition,
         abstain=abstain_of(run),
-        sources=tuple(sorted({one.source for one in told if one is not None and one.value is not None})),
-        n=int(there.sum()),
+        sources=_sources(told),
+        n=int(valued.sum()),
+        answers=int(there.sum()),
+        repetitions=len(repetitions),
         groups=len(np.unique(groups)),
-        lacking=int(np.sum(own.lacking & own.scorable)),
-        policy=policy.value if np.any(own.lacking) else "",
+        lacking=sum(int(np.sum(one.lacking & one.scorable)) for one in repetitions),
+        policy=policy.value if np.any(scored.lacking) else "",
         **_counts(given, sure, values),
         declined=int(declined.sum()),
-        missing=tuple(Counter(_reason(one) for one in told if one is not None and one.missing).most_common()),
-        accuracy=mean_interval(values[there], groups, plan),
-        curve=risk_coverage(losses, sure[there], groups, plan) if some else None,
-        calibration=calibration(losses, sure[there], groups, plan) if some else None,
-        sure=sure_errors(losses, sure[there], groups, least=SURE) if some else None,
-        made_up=_made_up(run, given, declined, items, plan),
+        missing=_reasons(told),
+        accuracy=mean_interval(means[valued], items.group[valued], replace(plan, shares=scored.shares_of_hits)),
+        curve=curve,
+        calibration=calibrated,
+        sure=errors,
+        made_up=_made_up(run, given, declined, group, plan),
     )
 
 
@@ -266,13 +281,31 @@ def _confidence(answer: Answer | None) -> Confidence | None:
     return None if answer is None or answer.status is not Status.ANSWERED else answer.confidence
 
 
-def _reason(one: Confidence) -> str:
-    """Why a confidence is missing, without the words of the reply."""
-    return one.missing.partition(":")[0]
+def _value_of(one: Confidence | None) -> float:
+    return np.nan if one is None or one.value is None else round(one.value, _DIGITS)
+
+
+def _sources(told: Sequence[Confidence | None]) -> tuple[str, ...]:
+    return tuple(sorted({one.source for one in told if one is not None and one.value is not None}))
+
+
+def _reasons(told: Sequence[Confidence | None]) -> tuple[tuple[str, int], ...]:
+    """Why confidences are missing, without words of the replies, the most frequent reason first."""
+    return tuple(Counter(one.public.missing for one in told if one is not None and one.missing).most_common())
+
+
+def _worth(
+    losses: Floats, sure: Floats, groups: Ints, plan: Resampling
+) -> tuple[RiskCoverage | None, CalibrationGap | None, SureErrors | None]:
+    """What the confidences are worth; nothing without any."""
+    if np.isnan(sure).all():
+        return None, None, None
+    curve, gap = risk_coverage(losses, sure, groups, plan), calibration(losses, sure, groups, plan)
+    return curve, gap, sure_errors(losses, sure, groups, least=SURE)
 
 
 def _counts(given: Sequence[Answer | None], sure: Floats, values: Floats) -> dict[str, int]:
-    """How the items that count ended."""
+    """How the answers that count ended."""
     there = ~np.isnan(values)
     ended = np.array(["" if one is None else one.status.value for one in given])
     abstained, answered = there & (ended == Status.ABSTAINED.value), there & (ended == Status.ANSWERED.value)
@@ -293,9 +326,9 @@ def _declined(item: Item, answer: Answer | None) -> bool:
 
 
 def _made_up(
-    run: Run, given: Sequence[Answer | None], declined: NDArray[np.bool_], items: ItemTable, plan: Resampling
+    run: Run, given: Sequence[Answer | None], declined: NDArray[np.bool_], group: Ints, plan: Resampling
 ) -> Estimate | None:
-    """The share of answers with a value that does not decline among the items that were asked, where nothing could be seen
+    """The share of answers with a value that does not decline among those that were asked for, where nothing could be seen
     and abstaining was allowed."""
     if run.condition not in UNSEEN or abstain_of(run) != "allow":
         return None
@@ -303,4 +336,4 @@ def _made_up(
     valued = np.array([one is not None and one.parsed is not None for one in given], dtype=np.bool_)
     answered = np.array([one is not None and one.status is Status.ANSWERED for one in given], dtype=np.bool_)
     made_up = (valued & answered & ~declined).astype(np.float64)
-    return mean_interval(made_up[asked], items.group[asked], plan)
+    return mean_interval(made_up[asked], group[asked], plan)

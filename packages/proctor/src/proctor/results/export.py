@@ -349,10 +349,7 @@ def _public_extra(extra: str) -> dict[str, Any]:
     if f'"{CONFIDENCE}"' not in extra:
         return {}
     found = Answer(item_id="", extra=json.loads(extra)).confidence
-    if found is None:
-        return {}
-    kept = found if found.value is not None else found.model_copy(update={"missing": found.missing.partition(":")[0]})
-    return {CONFIDENCE: kept.model_dump(mode="json", exclude_defaults=True)}
+    return {} if found is None else {CONFIDENCE: found.public.model_dump(mode="json", exclude_defaults=True)}
 
 
 def _members(scorer: str) -> tuple[str, list[str]]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, select
 
 from proctor.core import Answer, Item, Judgement, Metric, Score, Status
 from proctor.judges import JUDGE_FLAGS, JUDGE_VOTE
-from proctor.results.arrays import load_items, load_raw_series
+from proctor.results.arrays import ItemTable, load_items, load_raw_series
 from proctor.runs import Run, Store, answer_from_row, chosen_runs, known_items, schema
-from proctor.stats import Estimate, Resampling, krippendorff_alpha
+from proctor.stats import Estimate, Resampling, krippendorff_alpha, mean_interval
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,8 @@ def _mean(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class JudgePair:
-    """Two judges: the numbers of answers that both judged, on which they agree, and that each of them calls right."""
+    """Two judges: the numbers of answers that both judged, on which they agree, and that each of them calls right; and the
+    interval of the share on which they agree, over `groups` (95 %; None where there is none)."""
 
     first: str
     second: str
@@ -128,6 +130,9 @@ class JudgePair:
     agreeing: int
     right_by_first: int
     right_by_second: int
+    groups: int = 0
+    ci_low: float | None = None
+    ci_high: float | None = None
 
     @property
     def share(self) -> float | None:
@@ -185,28 +190,37 @@ def judge_agreement(
                         for position in series.scored.nonzero()[0].tolist()
                     }
                 )
+    plan = Resampling(draws=draws, seed=seed)
     flat = [(judgement, *key) for by_answer in judgements.values() for key, judgement in by_answer.items()]
     alpha = krippendorff_alpha(
         [judgement for judgement, _, _ in flat],
         [(run, position) for _, run, position in flat],
         [items.groups[items.group[position]] for _, _, position in flat],
         "nominal",
-        plan=Resampling(draws=draws, seed=seed),
+        plan=plan,
     )
-    pairs = (_pair(first, second, judgements) for first, second in combinations(judges, 2))
+    pairs = (_pair(first, second, judgements, items, plan) for first, second in combinations(judges, 2))
     return JudgeAgreement(tuple(judges), tuple(pairs), alpha)
 
 
-def _pair(first: str, second: str, judgements: dict[str, dict[tuple[int, int], float]]) -> JudgePair:
+def _pair(
+    first: str, second: str, judgements: dict[str, dict[tuple[int, int], float]], items: ItemTable, plan: Resampling
+) -> JudgePair:
     one, other = judgements[first], judgements[second]
     both = sorted(one.keys() & other.keys())
+    equal = np.array([one[key] == other[key] for key in both], dtype=np.float64)
+    groups = items.group[[position for _, position in both]] if both else np.zeros(0, dtype=np.int64)
+    share = mean_interval(equal, groups, replace(plan, bounds=(0.0, 1.0), shares=True))
     return JudgePair(
         first=first,
         second=second,
         n=len(both),
-        agreeing=sum(one[key] == other[key] for key in both),
+        agreeing=int(equal.sum()),
         right_by_first=sum(one[key] == 1 for key in both),
         right_by_second=sum(other[key] == 1 for key in both),
+        groups=share.groups,
+        ci_low=share.ci_low,
+        ci_high=share.ci_high,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, one_of
-from proctor.results.arrays import ItemTable, Series, load_items, load_outcomes, load_series
+from proctor.results.arrays import ItemTable, Series, load_items, load_repetitions
 from proctor.results.facets import FacetSlices
 from proctor.results.results import Options, PartResults, check_metrics
 from proctor.results.run_scores import (
@@ -20,13 +20,14 @@ from proctor.results.run_scores import (
     Reader,
     RunScores,
     load_run_scores,
+    over_repetitions,
     policies,
     policy_of,
     readings,
     run_scores,
 )
 from proctor.results.run_sums import RunSums, load_run_sums
-from proctor.runs import CODE, ORACLE, BenchmarkCard, Run, Store, chosen_runs
+from proctor.runs import CODE, ORACLE, BenchmarkCard, Run, Store, chosen_runs, repeats_of
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]
@@ -238,11 +239,12 @@ def _open_count(entry: _Entry) -> int:
 def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: str) -> RunScores:
     """A run without any score of a metric by this scorer; of accuracy it may have code's, which complete those of a judge."""
     code = (ACCURACY.name, CODE) if metric.name == ACCURACY.name else None
-    known = (series.values for series in load_series(store, run, items) if (series.metric, series.scorer) == code)
-    own = Series(metric.name, scorer, next(known, np.full(len(items), np.nan)))
-    nothing, outcomes = np.zeros(len(items), dtype=np.bool_), load_outcomes(store, run, items)
-    scorable = items.scorable(metric, scorer)
-    return run_scores(metric, own, scorable, outcomes, nothing)
+    nothing, scorable, parts = np.zeros(len(items), dtype=np.bool_), items.scorable(metric, scorer), []
+    for each in load_repetitions(store, run, items):
+        known = (series.values for series in each.series if (series.metric, series.scorer) == code)
+        own = Series(metric.name, scorer, next(known, np.full(len(items), np.nan)))
+        parts.append(run_scores(metric, own, scorable, each.outcomes, nothing))
+    return over_repetitions(parts, repeats_of(run.settings))
 
 
 def _others(
@@ -333,9 +335,8 @@ class _Board:
 
     def results(self, scored: RunScores) -> PartResults:
         """The same numbers as in `results`."""
-        nothing = np.zeros_like(self.common)
         slices = FacetSlices.of(self.items, (), "")
-        return PartResults(scored, self.items, nothing, slices, self.policies, replace(self.options, two_level=False))
+        return PartResults(scored, self.items, (), slices, self.policies, replace(self.options, two_level=False))
 
     def _ranks(self, runs: dict[str, RunScores]) -> list[Rank]:
         if not runs:

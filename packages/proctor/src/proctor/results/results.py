@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from proctor.results.run_scores import (
     repeated_answers,
 )
 from proctor.results.run_sums import corpus_names, load_run_sums
-from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, model_notes, requeued_notes
+from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, model_notes, repeats_of, requeued_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class Options:
 @dataclass(frozen=True)
 class Result:
     """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`), `groups` the number of clusters;
-    `answered` and `failed` count answers to the items that the metric applies to.
+    `answered` and `failed` count answers to the items that the metric applies to. So do all counts below: of a run with
+    several `repetitions`, there are as many answers to each item, and all of them are counted.
 
     Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
     file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. `abstained` ones say
@@ -111,6 +112,7 @@ class Result:
     if_wrong: float | None
     if_excluded: float | None
     levels: dict[str, int] = field(default_factory=dict)
+    repetitions: int = 1
 
     @property
     def drawn(self) -> float | None:
@@ -118,8 +120,8 @@ class Result:
         return self.if_wrong if self.policy == BOTH else self.value
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
-        return dict(self.__dict__)
+        """The row as plain data; `repetitions` where there are several."""
+        return {name: kept for name, kept in self.__dict__.items() if name != "repetitions" or kept > 1}
 
 
 @dataclass(frozen=True)
@@ -207,16 +209,12 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         ] + many
         alike += _alike(run, shown, answers, items, options)
         judged += _judged(store, run, shown, items, options) if run.id in twice else []
-        labels = {
-            (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
-            for one in shown
-            if one.metric.levels or one.metric.name == UNRESOLVED.name
-        }
+        labels = {(one.metric.name, one.scorer): _labels(store, run, items, one) for one in shown}
         for part in sorted(shown, key=lambda run_scores: declared.get(run_scores.metric.name, len(declared))):
-            decided = np.zeros(len(items), dtype=np.bool_)
-            how = labels.get((UNRESOLVED.name, part.scorer), {})
-            decided[[number for number, label in how.items() if is_decided(label)]] = True
-            own = labels.get((part.metric.name, part.scorer), {}) if part.metric.levels else {}
+            decided = [
+                _decided(how, len(items)) for how in labels.get((UNRESOLVED.name, part.scorer), ())[: part.times]
+            ]
+            own = labels[part.metric.name, part.scorer] if part.metric.levels else ()
             levels = _count_levels(own, len(items), facets)
             rows.extend(
                 PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
@@ -233,6 +231,21 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         tuple(judged),
         tuple(over) if alike else (),
     )
+
+
+def _labels(store: Store, run: Run, items: ItemTable, part: RunScores) -> list[dict[int, str]]:
+    """The labels of each repetition of a metric that has levels, or says what has no verdict; none of another."""
+    metric = part.metric
+    if not metric.levels and metric.name != UNRESOLVED.name:
+        return []
+    return [load_labels(store, run, items, metric.name, part.scorer, number) for number in range(part.times)]
+
+
+def _decided(labels: Mapping[int, str], n_items: int) -> Mask:
+    """The items whose answer a person decided."""
+    found = np.zeros(n_items, dtype=np.bool_)
+    found[[number for number, label in labels.items() if is_decided(label)]] = True
+    return found
 
 
 def _alike(
@@ -295,18 +308,19 @@ def items_outside(store: Store, benchmark: str, by: Sequence[str], *, all_items:
 
 @dataclass(frozen=True)
 class PartResults:
-    """The results of one metric by one scorer in one run, split by facets."""
+    """The results of one metric by one scorer in one run, split by facets. `decided` are the answers of each repetition
+    that a person decided; none by default."""
 
     part: RunScores
     items: ItemTable
-    decided: Mask
+    decided: Sequence[Mask]
     slices: FacetSlices
     policies: tuple[FailedPolicy, ...]
     options: Options
 
     def rows(self, run: Run, levels: Sequence[dict[str, int]] = ()) -> list[Result]:
         """One row for each slice that has an answer; `levels` counts labels by slice."""
-        counts, unscored = self._counts(), not self.part.scorer
+        counts, unscored = self._counts(repeats_of(run.settings)), not self.part.scorer
         lacking = self.slices.count(self.part.lacking & (not unscored))
         excluded_ones = self._estimates(FailedPolicy.EXCLUDE)
         # Before a judge is asked there is no number under any policy, not even for wrong answers.
@@ -338,42 +352,55 @@ class PartResults:
                     if_wrong=wrong.value,
                     if_excluded=excluded.value,
                     levels=levels[code] if levels else {},
+                    repetitions=self.part.times,
                     **{name: int(count[code]) for name, count in counts.items()},
                 )
             )
         return found
 
-    def _counts(self) -> dict[str, NDArray[np.int64]]:
-        part, outcomes = self.part, self.part.outcomes
+    def _counts(self, asked: int) -> dict[str, NDArray[np.int64]]:
+        """The numbers of answers in each slice, of all repetitions; what was not asked, of those that were `asked` for."""
+        total: dict[str, NDArray[np.int64]] = {}
+        for number, part in enumerate(self.part.repeated or (self.part,)):
+            masks = self._masks(part, self.decided[number] if number < len(self.decided) else None)
+            if number >= max(1, asked):
+                masks |= {name: np.zeros_like(part.scorable) for name in ("missing", "unsupported")}
+            for name, mask in masks.items():
+                total[name] = total.get(name, 0) + self.slices.count(mask & self.part.scorable)
+        return total
+
+    @staticmethod
+    def _masks(part: RunScores, decided: Mask | None) -> dict[str, Mask]:
+        """How the answers of one repetition ended."""
+        outcomes = part.outcomes
         unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable
-        masks = {
+        return {
             "answered": outcomes.answered,
             **{status.value: outcomes.where(status) for status in Status if status is not Status.ANSWERED},
             "unreadable": unread & outcomes.submitted,
             "cut_off": unread & outcomes.cut_off,
             "not_submitted": unread & ~outcomes.submitted,
             "unresolved": part.unresolved,
-            "decided": self.decided,
+            "decided": np.zeros_like(part.scorable) if decided is None else decided,
             "unscored": part.waiting,
             "missing": part.not_asked | (~outcomes.asked & ~outcomes.unsupported),
             "unsupported": part.unsupported,
         }
-        return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}
 
     def _estimates(self, policy: FailedPolicy) -> list[Estimate]:
         plan = replace(self.options.plan(self.part.metric), two_level=self.options.two_level)
         return self.part.estimates(policy, self.items, self.slices, plan)
 
 
-def _count_levels(labels: dict[int, str], n_items: int, slices: FacetSlices) -> list[dict[str, int]]:
+def _count_levels(repetitions: Sequence[Mapping[int, str]], n_items: int, slices: FacetSlices) -> list[dict[str, int]]:
+    """The numbers of answers with each label in each slice, of all repetitions."""
     counts: list[dict[str, int]] = [{} for _ in slices.facets]
-    names = list(dict.fromkeys(labels.values()))
-    numbers = {name: number for number, name in enumerate(names)}
-    labelled = np.full(n_items, -1, dtype=np.int64)
-    labelled[list(labels)] = [numbers[label] for label in labels.values()]
-    for name, number in numbers.items():
-        for code in np.flatnonzero(found := slices.count(labelled == number)):
-            counts[code][name] = int(found[code])
+    for labels in repetitions:
+        for name in dict.fromkeys(labels.values()):
+            labelled = np.zeros(n_items, dtype=np.bool_)
+            labelled[[number for number, label in labels.items() if label == name]] = True
+            for code in np.flatnonzero(found := slices.count(labelled)):
+                counts[code][name] = counts[code].get(name, 0) + int(found[code])
     return counts
 
 

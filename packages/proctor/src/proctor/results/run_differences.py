@@ -32,6 +32,9 @@ ASKED_KINDS = KINDS[4:]
 
 UNRECORDED = "not recorded"
 MEDIA_FILES = "media files (by hash)"
+_ASKED, _ABSENCES, _READER = "items asked", "missing answers", "reader of replies"
+_FRAMES_SHOWN, _PICTURES, _OPTION_ORDER = "frames shown", "pictures (by hash)", "order of the options"
+_TEMPLATE, _AS_SENT = "hash of the prompt's template", "prompt as sent"
 
 _MEDIA = {
     "fps": "frames per second",
@@ -43,6 +46,10 @@ _MEDIA = {
     "max_pixels": "most pixels of a frame",
     "min_pixels": "fewest pixels of a frame",
 }
+DIFFERENCE_NAMES = frozenset({_ASKED, _ABSENCES, _READER, JUDGE, MODEL, CONDITION, _FRAMES_SHOWN, _PICTURES, MEDIA_FILES,
+                              _OPTION_ORDER, _TEMPLATE, _AS_SENT, *_MEDIA.values()})  # fmt: skip
+"""The names of differences (`RunDifference.what`) that are Proctor's own; any other is the name of somebody's setting."""
+
 _ASKED_HERE = {"model", "base_url", "servers", "model_settings", "prompt", "prompt_sha256", "sampling"}
 _NOT_LISTED = {"media", "system", "notes", "served", "servers", "recorded", "sha256", "format", "model", "sampling",
                "shown", "oracle", "unsupported", "created", "task"}  # fmt: skip
@@ -86,18 +93,18 @@ def _scoring(game: GapGame) -> Iterator[RunDifference]:
     alone = [int((side.items & ~game.common).sum()) for side in game.sides]
     if any(alone):
         one, other = (f"{int(side.items.sum())} ({count} alone)" for side, count in zip(game.sides, alone, strict=True))
-        yield RunDifference(ITEMS, "items asked", one, other)
+        yield RunDifference(ITEMS, _ASKED, one, other)
     if first.policy != second.policy:
         one, other = (f"{side.policy.value} ({int(side.own.missing.sum())} missing)" for side in game.sides)
-        yield RunDifference(MISSING, "missing answers", one, other)
+        yield RunDifference(MISSING, _ABSENCES, one, other)
     read = [int((side.read_otherwise & game.common).sum()) for side in game.sides]
     if first.reader != second.reader or any(read):
         several = int((game.common & first.by_code).sum())
         lines = [line for side in game.sides for line in _read_lines(side, side.read_otherwise & game.common, several)]
-        yield RunDifference(READER, "reader of replies", first.reader, second.reader, sum(read), several, tuple(lines))
+        yield RunDifference(READER, _READER, first.reader, second.reader, sum(read), several, tuple(lines))
     judged = game.common & ~first.by_code
     if first.scorer != second.scorer and judged.any():
-        yield RunDifference(JUDGE, "judge", first.scorer, second.scorer, None, int(judged.sum()))
+        yield RunDifference(JUDGE, JUDGE, first.scorer, second.scorer, None, int(judged.sum()))
 
 
 def _read_lines(side: ExplainedRun, otherwise: Mask, several: int) -> list[str]:
@@ -118,12 +125,12 @@ def _settings(first: ExplainedRun, second: ExplainedRun) -> Iterator[RunDifferen
     """Differences of the settings that both sides, or one of them, state."""
     one, other = (StatedSettings.of(side.settings) for side in (first, second))
     if not _same_model(one.model, other.model):
-        yield RunDifference(MODEL, "model", one.model or UNRECORDED, other.model or UNRECORDED)
+        yield RunDifference(MODEL, MODEL, one.model or UNRECORDED, other.model or UNRECORDED)
     if first.condition != second.condition:
-        yield RunDifference(CONDITION, "condition", first.condition or UNRECORDED, second.condition or UNRECORDED)
+        yield RunDifference(CONDITION, CONDITION, first.condition or UNRECORDED, second.condition or UNRECORDED)
     kinds: tuple[_Kind, ...] = (
         (FRAMES, one.media, other.media, _MEDIA),
-        (PROMPT, one.prompt, other.prompt, {"prompt_sha256": "hash of the prompt's template"}),
+        (PROMPT, one.prompt, other.prompt, {"prompt_sha256": _TEMPLATE}),
         (SAMPLING, one.sampling, other.sampling, {}),
         (OTHER, one.other, other.other, {}),
     )
@@ -206,11 +213,11 @@ def _by_item(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) 
     """Differences of what was sent with each item, as far as both sides, or one of them, record it."""
     pairs = [(first.answers[0].get(item.id), second.answers[0].get(item.id)) for item in common]
     shown = [tuple(None if one is None else _shown(one) for one in pair) for pair in pairs]
-    yield from _compared(FRAMES, "frames shown", [tuple(map(_number, pair)) for pair in shown])
-    yield from _compared(FRAMES, "pictures (by hash)", [tuple(map(_hashes, pair)) for pair in shown])
+    yield from _compared(FRAMES, _FRAMES_SHOWN, [tuple(map(_number, pair)) for pair in shown])
+    yield from _compared(FRAMES, _PICTURES, [tuple(map(_hashes, pair)) for pair in shown])
     yield from _compared(FRAMES, MEDIA_FILES, [tuple(map(_files, pair)) for pair in shown])
     orders = [(_order(first, item), _order(second, item)) for item in common if len(item.options) > 1]
-    yield from _compared(OPTIONS, "order of the options", orders)
+    yield from _compared(OPTIONS, _OPTION_ORDER, orders)
     yield from _prompts(first, second, common)
 
 
@@ -283,9 +290,6 @@ def _prompts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) 
     else:  # a template is not here
         sides = (f"hash {mine[:_DIGITS]}", f"hash {theirs[:_DIGITS]}")
         yield RunDifference(PROMPT, _AS_SENT, *sides, len(other), len(known))
-
-
-_AS_SENT = "prompt as sent"
 
 
 def _prompt_texts(first: ExplainedRun, second: ExplainedRun, common: Sequence[Item]) -> Iterator[RunDifference]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import case, func, select
 
-from proctor.core import Status
+from proctor.core import NO_ANSWER, Status
 from proctor.results.answer_index import AnswerIndex, RunColumn
 from proctor.results.answer_states import AnswerState
+from proctor.results.arrays import cut_off_rows
 from proctor.results.costs import RunCost, run_costs
 from proctor.runs import Run, Store, driver_rows, in_parts, repeats_of, schema
 
@@ -105,7 +106,14 @@ def _seconds(store: Store, runs: Sequence[Run]) -> dict[int, float | None]:
         return dict(driver_rows(connection, query))
 
 
-_ODD = (AnswerState.FAILED, AnswerState.REFUSED, AnswerState.TIMED_OUT, AnswerState.ERROR, AnswerState.UNREADABLE)
+_ODD = (
+    AnswerState.FAILED,
+    AnswerState.REFUSED,
+    AnswerState.TIMED_OUT,
+    AnswerState.ERROR,
+    AnswerState.CUT_OFF,
+    AnswerState.UNREADABLE,
+)
 _MOST_LOOKED_UP = 5000  # with more, all answers of the run are looked at
 
 
@@ -114,7 +122,9 @@ def _causes(store: Store, index: AnswerIndex, run: Run) -> tuple[Cause, ...]:
     table, counts = schema.answers, Counter[tuple[AnswerState, str]]()
     odd = table.c.status.not_in((Status.ANSWERED.value, Status.ABSTAINED.value)) | (table.c.readable == 0)
     why = func.substr(case((table.c.reason != "", table.c.reason), else_=table.c.problem), 1, 4 * _CAUSE).label("why")
-    query = select(table.c.status, why, func.count()).where(odd).group_by(table.c.status, why)
+    cut_off = case((cut_off_rows(), 1), else_=0).label("cut_off")
+    asked = select(table.c.status, cut_off, why, func.count()).where(odd, table.c.reason != NO_ANSWER)
+    query = asked.group_by(table.c.status, cut_off, why)
     with store.reading() as connection:
         for column in index.columns:
             if column.run.id != run.id:
@@ -124,8 +134,9 @@ def _causes(store: Store, index: AnswerIndex, run: Run) -> tuple[Cause, ...]:
             parts = in_parts(numbers) if len(numbers) <= _MOST_LOOKED_UP else [None]
             for part in parts:
                 here = query.where(own) if part is None else query.where(own, table.c.item.in_(part))
-                for status, reason, count in driver_rows(connection, here):
-                    state = AnswerState.UNREADABLE if status == Status.ANSWERED.value else AnswerState(status)
+                for status, cut, reason, count in driver_rows(connection, here):
+                    unread = AnswerState.CUT_OFF if cut else AnswerState.UNREADABLE
+                    state = unread if status == Status.ANSWERED.value else AnswerState(status)
                     counts[state, cause_of(reason)] += count
     return tuple(Cause(state, reason, count) for (state, reason), count in counts.most_common(_MOST_CAUSES))
 

@@ -87,6 +87,11 @@ class RunScores:
     item is in a mask if any of its repetitions is."""
 
     @property
+    def times(self) -> int:
+        """How many answers to an item there are, or were asked for."""
+        return max(1, len(self.repeated))
+
+    @property
     def lacking(self) -> Mask:
         """The items whose value depends on the policy. The metric `unresolved` is no score of the system and has no worst
         value: there no item is."""
@@ -305,7 +310,8 @@ def load_run_scores(
             waiting = items.scorable(metric, scorer) & ~spoken_for
             if np.any(waiting & outcomes.asked):
                 empty = Series(metric.name, scorer, np.full(len(items), np.nan))
-                found.append(run_scores(metric, empty, waiting, outcomes, nothing))
+                parts = [run_scores(metric, empty, waiting, each.outcomes, nothing) for each in repetitions]
+                found.append(over_repetitions(parts, repeats_of(run.settings)))
     return found
 
 

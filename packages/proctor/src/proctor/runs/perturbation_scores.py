@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from proctor.audits import ProbedAnswer
 
 
+_Key = tuple[str, str, int]
+"""An answer: the item's id, "system / condition", and the repetition."""
+
+
 @dataclass(frozen=True)
 class DrawnAnswer:
     """An answer to change, with its system and language and the other systems' answers to its item (`beside`)."""
@@ -50,46 +54,58 @@ class Probe:
 
 @dataclass(frozen=True)
 class AnswersOf:
-    """The answers in free text of some runs to the items that count (or to all)."""
+    """The answers in free text of some runs to the items that count (or to all), in all repetitions: by item, system and
+    repetition."""
 
     store: Store
     runs: Sequence[Run]
     all_items: bool = False
-    given: dict[tuple[str, str], tuple[Item, Answer]] = field(init=False, default_factory=dict)
+    given: dict[_Key, tuple[Item, Answer]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for run in self.runs:
-            card, answers = self.store.card(run.benchmark), self.store.answers(run)
-            for item in self.store.items(run.benchmark):
-                answer = answers.get(item.id)
-                counts = isinstance(item.answer, FreeTextFormat) and (self.all_items or card.counts(item))
-                if counts and answer is not None and answer.status is Status.ANSWERED and answer.wording.strip():
-                    self.given[item.id, f"{run.system} / {run.condition}"] = (item, answer)
+            card, items = self.store.card(run.benchmark), list(self.store.items(run.benchmark))
+            free = [one for one in items if isinstance(one.answer, FreeTextFormat)]
+            counted = [one for one in free if self.all_items or card.counts(one)]
+            for repetition in self.store.repetitions(run):
+                answers = self.store.answers(run, repetition)
+                for item in counted:
+                    answer = answers.get(item.id)
+                    if answer is not None and answer.status is Status.ANSWERED and answer.wording.strip():
+                        self.given[item.id, f"{run.system} / {run.condition}", repetition] = (item, answer)
 
     def draw(self, most: int, seed: int) -> list[DrawnAnswer]:
         """At most this many answers in each language (0: all), spread evenly over the groups: one of each group before a
-        second one of any."""
+        second one of any, and of a group one by each system to each item before another repetition of any."""
         from proctor.audits import language_of
 
-        by_language: dict[str, dict[str, list[tuple[str, str]]]] = {}
+        by_language: dict[str, dict[str, tuple[list[_Key], list[_Key]]]] = {}
         for key in sorted(self.given):
             item, answer = self.given[key]
-            by_language.setdefault(language_of(item, answer.wording), {}).setdefault(item.group, []).append(key)
+            groups = by_language.setdefault(language_of(item, answer.wording), {})
+            first, again = groups.setdefault(item.group, ([], []))
+            (again if first and first[-1][:2] == key[:2] else first).append(key)
         found = []
         for language, groups in sorted(by_language.items()):
             rng = generator(seed, "perturb", "answers", language)
-            mixed = [[keys[k] for k in rng.permutation(len(keys))] for _, keys in sorted(groups.items())]
+            more = generator(seed, "perturb", "repetitions", language)
+            mixed = [
+                [first[k] for k in rng.permutation(len(first))] + [again[k] for k in more.permutation(len(again))]
+                for _, (first, again) in sorted(groups.items())
+            ]
             mixed = [mixed[k] for k in rng.permutation(len(mixed))]
             taken = [key for round_ in zip_longest(*mixed) for key in round_ if key is not None]
             found += [self._drawn(key, language) for key in taken[: most or None]]
         return found
 
-    def _drawn(self, key: tuple[str, str], language: str) -> DrawnAnswer:
+    def _drawn(self, key: _Key, language: str) -> DrawnAnswer:
+        """The answer, beside one of each other system: the same repetition, else its first."""
         item, answer = self.given[key]
-        beside = tuple(
-            other for (name, system), (_, other) in self.given.items() if name == key[0] and system != key[1]
-        )
-        return DrawnAnswer(item, answer, key[1], language, beside)
+        beside: dict[str, Answer] = {}
+        for (name, system, repetition), (_, other) in self.given.items():
+            if name == key[0] and system != key[1] and (repetition == key[2] or system not in beside):
+                beside[system] = other
+        return DrawnAnswer(item, answer, key[1], language, tuple(beside.values()))
 
     def probes(self, drawn: Sequence[DrawnAnswer], names: Sequence[str], seed: int) -> list[Probe]:
         """Every answer unchanged, and changed by every perturbation that applies."""
@@ -97,14 +113,15 @@ class AnswersOf:
 
         spoken: dict[tuple[str, str], list[tuple[Item, str]]] = {}
         translated: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for (_, system), (item, answer) in sorted(self.given.items()):
+        for (_, system, _), (item, answer) in sorted(self.given.items()):
             language = language_of(item, answer.wording)
             spoken.setdefault((system, language), []).append((item, answer.wording))
             translated.setdefault((system, item.group), []).append((language, answer.wording))
         found = [Probe(drawn_answer, "", drawn_answer.item, drawn_answer.answer) for drawn_answer in drawn]
         for name in names:
             for drawn_answer in drawn:
-                rng = generator(seed, "perturb", name, drawn_answer.item.id, drawn_answer.system)
+                again = [f"repetition {number}"] if (number := drawn_answer.answer.repetition) else []
+                rng = generator(seed, "perturb", name, drawn_answer.item.id, drawn_answer.system, *again)
                 own = spoken[drawn_answer.system, drawn_answer.language]
                 others = [text for item, text in own if item.group != drawn_answer.item.group]
                 foreign = [
@@ -236,9 +253,9 @@ def _values(scores: Sequence[Score], better: dict[str, float]) -> dict[str, floa
 def _gathered(work: Sequence[Probe], given: dict[int, dict[str, float]], missing: dict[int, str]) -> list[ProbedAnswer]:
     from proctor.audits import ProbedAnswer
 
-    by_answer: dict[tuple[str, str], list[Probe]] = {}
+    by_answer: dict[_Key, list[Probe]] = {}
     for one in work:
-        by_answer.setdefault((one.drawn.item.id, one.drawn.system), []).append(one)
+        by_answer.setdefault((one.drawn.item.id, one.drawn.system, one.drawn.answer.repetition), []).append(one)
     return [
         ProbedAnswer(
             item=item,
@@ -248,8 +265,9 @@ def _gathered(work: Sequence[Probe], given: dict[int, dict[str, float]], missing
             original=next((given.get(id(one), {}) for one in own if not one.perturbation), {}),
             changed={one.perturbation: given.get(id(one), {}) for one in own if one.perturbation},
             missing={one.perturbation: missing[id(one)] for one in own if id(one) in missing},
+            repetition=repetition,
         )
-        for (item, system), own in by_answer.items()
+        for (item, system, repetition), own in by_answer.items()
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -37,7 +37,8 @@ class Reproduction(StrEnum):
 @dataclass(frozen=True)
 class ReproducedAnswer:
     """One answer: the number of pictures (and sounds) shown, whether they were reproduced, and why not. `media` names media
-    files that have changed, also if the pictures are the same (for instance in another container)."""
+    files that have changed, also if the pictures are the same (for instance in another container). `repetition` counts
+    from 0."""
 
     system: str
     condition: str
@@ -46,6 +47,7 @@ class ReproducedAnswer:
     pictures: int
     reason: str = ""
     media: tuple[str, ...] = ()
+    repetition: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -80,16 +82,28 @@ class Reproducer:
         progress: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> list[ReproducedAnswer]:
         """Reproduces each answer of these runs (to these items; none named: all; the first `limit` of each run), in the
-        benchmark's order. `progress` gets the numbers done and in all. Raises `InputError` for an unknown item."""
+        benchmark's order, the repetitions of an item one after the other. What was shown in one and the next is made
+        again once. `progress` gets the numbers done and in all. Raises `InputError` for an unknown item."""
         known_items(self._store, self._benchmark, items)
         wanted = [name for name in self._items if name in set(items or self._items)]
-        known = {run.id: self._store.answers(run) for run in runs}
-        chosen = [(run, name) for run in runs for name in [one for one in wanted if one in known[run.id]][:limit]]
+        chosen = [(run, one) for run in runs for one in self._given(run, wanted)[:limit]]
         found: list[ReproducedAnswer] = []
-        for run, name in chosen:
-            found.append(await self._reproduced(run, self._items[name], known[run.id][name]))
+        before: tuple[tuple[object, ...], ReproducedAnswer] | None = None
+        for run, answer in chosen:
+            what = (run.id, answer.item_id, recorded(answer), answer.extra.get(SHOWN))
+            if before is not None and before[0] == what:
+                one = replace(before[1], repetition=answer.repetition)
+            else:
+                one = await self._reproduced(run, self._items[answer.item_id], answer)
+            before = what, one
+            found.append(one)
             progress(len(found), len(chosen))
         return found
+
+    def _given(self, run: Run, items: Sequence[str]) -> list[Answer]:
+        """The answers of a run to these items, the repetitions of each in order."""
+        each = [self._store.answers(run, number) for number in self._store.repetitions(run)]
+        return [answers[name] for name in items for answers in each if name in answers]
 
     async def remade(self, run: Run, item: Item, answer: Answer) -> list[Remake]:
         """What the answer was shown, made again, by request. Raises `InputError` if a media file is missing or can't be
@@ -107,7 +121,12 @@ class Reproducer:
     async def _reproduced(self, run: Run, item: Item, answer: Answer) -> ReproducedAnswer:
         then = recorded(answer)
         blind = run.settings.get("media") == {} or answer.extra.get(SHOWN) == []
-        of: Mapping[str, Any] = {"system": run.system, "condition": run.condition, "item": item.id}
+        of: Mapping[str, Any] = {
+            "system": run.system,
+            "condition": run.condition,
+            "item": item.id,
+            "repetition": answer.repetition,
+        }
         count = sum(len(shown_record.prefixes) for shown_record in then)
         if not then:
             state = Reproduction.SAME if blind else Reproduction.UNRECORDED

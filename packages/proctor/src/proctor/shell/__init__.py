@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from proctor.shell.explained_sides import explained_sides
     from proctor.shell.file_checks import check
-    from proctor.shell.gap_runs import gap_runs
+    from proctor.shell.gap_runs import explained_gap, gap_runs
     from proctor.shell.item_audits import ask_option_auditors, flag_guessable
     from proctor.shell.judge_experiments import (
         GridOptions,
@@ -151,8 +151,8 @@ __all__ = [
     "StudyPlanOptions", "SystemLike", "Track", "ValidateOptions", "VerificationTable", "WorkOptions",
     "admitted", "arrange", "arrange_choice", "arrange_sight", "as_lists", "ask_option_auditors",
     "baseline_notes", "check", "check_location", "check_travels", "checked", "choose_model",
-    "choose_model_async", "condition_names", "declared", "excerpts_as", "existing_store", "explained_sides",
-    "facets_of", "filled", "flag_guessable", "gap_runs", "import_single", "is_study", "join_stores",
+    "choose_model_async", "condition_names", "declared", "excerpts_as", "existing_store", "explained_gap",
+    "explained_sides", "facets_of", "filled", "flag_guessable", "gap_runs", "import_single", "is_study", "join_stores",
     "judge_grid", "judge_grid_async", "judge_prompts_of", "judge_report", "library_as", "listed", "load",
     "loaded_as", "media_at", "metric_names", "metrics_report", "name_in", "names_in", "need_media",
     "official_summary", "open_store", "options_of", "parts_of", "perturb", "perturb_async", "plan_single",

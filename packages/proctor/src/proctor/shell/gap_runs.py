@@ -16,9 +16,10 @@ from proctor.shell.explained_sides import ExplainedSides
 from proctor.shell.options import ExplainOptions, listed
 from proctor.shell.run_preparation import Arranged, arrange
 from proctor.shell.workers import benchmark_in
+from proctor.stats import Resampling
 
 if TYPE_CHECKING:
-    from proctor.results import ExplainedRun, RunBetween, RunDifference, SwapPlan
+    from proctor.results import ExplainedRun, Explanation, RunBetween, RunDifference, SwapPlan
     from proctor.runs import Run, Tally
 
 
@@ -153,6 +154,22 @@ def gap_runs(sides: ExplainedSides, given: ExplainOptions) -> GapRuns:
     sounding = any(item.sounding for item in sides.first.shared.listed)
     templates = _templates(sides.where.benchmark, listed(given["prompts"]), sounding=sounding)
     return GapRuns(sides, swap_plan(sides.first, sides.second, found, templates), given, found)
+
+
+def explained_gap(runs: GapRuns, *, priced: bool = True) -> Explanation:
+    """The explanation of a gap, with its runs between where all are there. With `priced` those that are to be asked have an
+    estimate of what they would send, for which the media are read; without it no file is opened but the store's and prompts."""
+    from proctor.results import GapGame, explain_gap
+
+    sides, given, between = runs.sides, runs.given, runs.between
+    steps = tuple(runs.plan.steps) if between is not None else ()
+    return explain_gap(
+        GapGame(sides.first, sides.second, steps, between or {}),
+        Resampling(draws=given["draws"], seed=given["seed"]),
+        differences=runs.differences,
+        runs=runs.priced() if priced else runs.rows,
+        fixed=runs.plan.fixed,
+    )
 
 
 def _templates(benchmark: str, files: Sequence[str | Path], *, sounding: bool) -> dict[str, str]:

@@ -88,8 +88,15 @@ class ReproductionTable(FrameLike):
         shown = [records_table("What was shown, made again", runs)]
         wrong = [answer for answer in self.data if answer.state in {"different", "unreadable"}]
         if wrong:
+            repeated = any(answer.repetition for answer in self.data)
             named = [
-                {"item": answer.item, "system": answer.system, "condition": answer.condition, "found": _reason(answer)}
+                {
+                    "item": answer.item,
+                    "system": answer.system,
+                    "condition": answer.condition,
+                    **({"repetition": answer.repetition} if repeated else {}),
+                    "found": _reason(answer),
+                }
                 for answer in wrong[:_LISTED]
             ]
             more = f", the first {_LISTED} of {len(wrong)}" if len(wrong) > _LISTED else ""
@@ -125,28 +132,31 @@ def write_shown(
     benchmark: str = "",
     **options: Unpack[ReproduceOptions],
 ) -> list[str]:
-    """Reproduce the pictures that systems were shown for an item, and write them into SYSTEM/CONDITION below `folder`.
-    Returns a sentence for each answer: the number of pictures, and whether they are those of the record.
+    """Reproduce the pictures that systems were shown for an item, and write them into SYSTEM/CONDITION below `folder`
+    (those of a later repetition into a folder of its own in there). Returns a sentence for each answer: the number of pictures, and whether they are those of the record.
 
     Raises `InputError` as `reproduce` does, and if the folder can't be written.
     """
-    from proctor.results import item_history
+    from proctor.results import given_answer, item_history
 
     given = filled("write_shown", ReproduceOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
     history = item_history(where.store, where.benchmark, item, where.systems, where.conditions)
     lines = []
     with _reproducer(where, given) as reproducer:
-        for given_answer in history.given:
-            if given_answer.answer is None:
-                continue
-            run, answer = given_answer.run, given_answer.answer
+        each = [
+            given_answer(where.store, one.run, item, number, keys=())
+            for one in history.given
+            for number in where.store.repetitions(one.run)
+        ]
+        for run, answer in [(one.run, one.answer) for one in each if one.answer is not None]:
             made = wait_for(lambda run=run, answer=answer: reproducer.remade(run, history.item, answer))  # type: ignore[misc]
-            name = f"{run.system} / {run.condition}"
+            again = f"repetition {answer.repetition}" if answer.repetition else ""
+            name = " / ".join(filter(None, (run.system, run.condition, again)))
             if not made:
                 lines.append(f"{name}: no record of what was shown")
                 continue
-            below = Path(folder) / _safe(run.system) / _safe(run.condition)
+            below = Path(folder) / _safe(run.system) / _safe(run.condition) / again.replace(" ", "_")
             many = len(made) > 1
             for number, request in enumerate(made, start=1):
                 _write(below / f"request_{number}" if many else below, request.pictures)

@@ -2,13 +2,27 @@
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbelow
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from proctor.core import DASH, FPS, MAX_FRAMES, Option, UsageError, count_of, one_of, p_value, percent, plain_table
+from proctor.core import (
+    DASH,
+    FPS,
+    MAX_FRAMES,
+    Option,
+    UsageError,
+    clean,
+    count_of,
+    one_of,
+    p_value,
+    percent,
+    plain_table,
+    shorten,
+)
 from proctor.reports import FrameLike, Record
 from proctor.shell.model_options import ModelOptions
 from proctor.shell.option_values import facets_of
@@ -84,7 +98,9 @@ class SightTable(FrameLike):
     @property
     def title(self) -> str:
         """The model and the state."""
-        return f"Sight test of {self.data.model}: {self.data.state}"
+        many = len(self.data.findings)
+        state = f"fault ({count_of(many, 'finding')})" if many else self.data.state
+        return f"Sight test of {self.data.model}: {state}"
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -92,29 +108,45 @@ class SightTable(FrameLike):
         return tuple(f"{finding.text} ({finding.route}: {finding.evidence})" for finding in self.data.findings)
 
     @property
+    def verdict(self) -> str:
+        """For people, in lines of 80 characters at most: the verdict, then what is wrong, why it is sure, and what to do."""
+        data, lines = self.data, [self.title]
+        for finding in data.findings:
+            lines += _filled(finding.text, "- ", "  ")
+            lines += _filled(f"By {finding.route}: {finding.evidence}.", "  ", "  ")
+            lines += _filled(f"What to do: {finding.advice}", "  ", "  ")
+        unsure = [name for name in data.required if data.routes[name].state not in {"sees", "fault"}]
+        for name in () if data.findings else unsure:
+            lines += _filled(
+                f"By {name}, {data.routes[name].state}: {shorten(data.routes[name].note, 300)}", "- ", "  "
+            )
+        lines += _filled(f"What to do: {data.advice}", "  ", "  ") if data.advice and not data.pending else []
+        return "\n".join(lines)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to know beside the findings."""
         data = self.data
-        spent = f"{count_of(data.calls, 'call')} in {data.seconds:.0f} s, seed {data.seed}; kept in {self.file}."
+        spent = f"{count_of(data.calls, 'call')} in {data.seconds:.0f} s, seed {data.seed} (--redraw {data.seed})."
         read = "none" if data.digits_px is None else f"{data.digits_px} pixels high"
         acuity = f"Smallest digits read in a picture of {data.side_px} pixels: {read}."
-        asked = any(kind.kind == "smallest" for kind in data.kinds)
-        later = ("Run the same command again when the replies are there.",) if data.pending else ()
-        return (*data.notes, *((acuity,) if asked else ()), spent, *later)
+        asked = any(kind.kind == "smallest" and kind.right + kind.wrong + kind.nothing_seen for kind in data.kinds)
+        kept = "Run the same command again when the replies are there." if data.pending else f"Kept in {self.file}"
+        return (*data.notes, *((acuity,) if asked else ()), spent, kept)
 
     @property
     def tables(self) -> "Sequence[Table]":
         """The routes, and the questions by kind."""
         routes = [
-            (name, one.state, f"{one.right} of {one.replies}" if one.replies else DASH, one.note)
+            (name, one.state, f"{one.right} of {one.replies}" if one.replies else DASH, shorten(one.note, 100))
             for name, one in self.data.routes.items()
         ]
-        heads = ("route", ">asked", ">right", ">wrong", ">nothing seen", ">no evidence", ">constant answer", ">p")
+        heads = ("question", ">asked", ">right", ">wrong", ">unseen", ">unusable", ">guess", ">p")
         kinds = [
             (
                 f"{one.route}: {one.kind}",
                 one.asked,
-                one.right,
+                DASH if one.kind == _CONTROL else one.right,
                 one.wrong,
                 one.nothing_seen,
                 one.unreadable + one.refused + one.rejected + one.failed + one.pending,
@@ -124,9 +156,17 @@ class SightTable(FrameLike):
             for one in self.data.kinds
         ]
         return [
-            plain_table(self.title, ("route", "state", ">right", "why"), routes, wrapped=("why",)),
-            plain_table("Questions", heads, kinds),
+            plain_table("By route", ("route", "state", ">right", "why"), routes, wrapped=("why",)),
+            plain_table("By question", heads, kinds),
         ]
+
+
+_CONTROL = "black"  # there is nothing to see: to see nothing is right
+_COLUMNS = 80
+
+
+def _filled(text: str, before: str, after: str) -> list[str]:
+    return textwrap.wrap(clean(text), _COLUMNS, initial_indent=before, subsequent_indent=after, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)

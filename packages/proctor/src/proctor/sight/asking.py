@@ -25,7 +25,7 @@ from proctor.core.formats import sees_nothing
 from proctor.media import MediaLibrary, view
 from proctor.models import Agent, AgentLimits, AgentTool, ModelClient, ToolResult
 from proctor.sight.evidence import RightOf
-from proctor.sight.probes import READ, Kind, SightProbe
+from proctor.sight.probes import SAYS_ZERO, Kind, SightProbe
 from proctor.systems import ModelSystem, Sampling, frames_as_sent, prompt_for_benchmark
 
 ROUTES = ("frames", "video", "tools", "schema", "sound")
@@ -206,7 +206,7 @@ def _read(probe: SightProbe, text: str) -> Reading:
         return Reading(probe, "nothing seen" if sees_nothing(text) else "unreadable", said=said)
     if probe.kind is Kind.SMALLEST:
         return Reading(probe, "right" if value in probe.rungs else "wrong", value, said)
-    if value == 0 and probe.kind in READ:
+    if value == 0 and probe.kind in SAYS_ZERO:
         return Reading(probe, "nothing seen", value, said)
     right = probe.truth is not None and form.match(probe.item.reference.answer, value)  # type: ignore[union-attr]
     return Reading(probe, "right" if right else "wrong", value, said)

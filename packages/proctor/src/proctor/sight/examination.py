@@ -21,6 +21,9 @@ from proctor.sight.record import RouteResult, RouteState, SightFinding, SightRes
 MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
+_SHOWN = 2  # numbers of a clip in wrong replies: what shows these is not ignored
+_ONE_HEIGHT = 10  # calls that tell whether digits of one height are lost
+_DOWN = (36, 20, 11)  # heights of digits, where no ladder was read
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
 _LEGIBLE = 48  # pixels: numbers in smaller pictures are lower than digits that can be read
@@ -85,6 +88,8 @@ class Course:
         self.at = datetime.now(UTC).isoformat(timespec="seconds")
         self._on_change = on_change
         self._clips: dict[str, tuple[DrawnClip, DrawnClip]] = {}
+        self._noted: list[str] = []
+        self._ended = ""  # why nothing else can be told
 
     async def run(self) -> None:
         """Asks, and finds. A cache and blindness end the test: nothing else can be found then. Pictures in which nobody can read
@@ -94,12 +99,14 @@ class Course:
         if any(one.state == "pending" for one in self.asker.readings):
             return
         if self._found(verdicts.cached(self.asker.of())):
+            self._ended = "nothing else can be told behind a cache"
             return
         if verdicts.is_blind(self.asker.of()):
             if self.deck.large[0] < _LEGIBLE:
                 return
             await self._ask([*self.deck.numbers(4), *self.deck.colours(4), *self.deck.positions(4)])
             if self._found(verdicts.blind(self.asker.of())):
+                self._ended = "not checked further: no picture arrives by frames"
                 return
         await self._sequence()
         for route in ("tools", "schema", "video", "sound"):
@@ -116,14 +123,16 @@ class Course:
         """What a route showed."""
         readings = [one for one in self.asker.readings if one.probe.route == route]
         told, state = count(readings, *READ, Kind.TONES), self._state(route, readings)
-        note = "" if state in {"sees", "fault"} else self.unsure.get(route) or _why(readings)
+        note = "" if state in {"sees", "fault"} else self.unsure.get(route) or self._ended or _why(readings)
+        if state == "fault":
+            note = ", ".join(dict.fromkeys(finding.code for finding in self.findings if finding.route == route))
         return RouteResult(state=state, right=told.right, replies=told.of, note=note, at=self.at)
 
     def notes(self) -> list[str]:
         """What people should know beside the findings."""
         told = []
         black = self.asker.of(Kind.BLACK)
-        if black and black[0].state == "wrong":
+        if black and black[0].state == "wrong" and not any(one.code == "cached" for one in self.findings):
             told.append(f"In a black picture the model reads a number ({black[0].value}).")
         unasked = [one for one in self.asker.readings if one.state == "not asked" and one.said in _OUT]
         if unasked:
@@ -135,7 +144,7 @@ class Course:
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
             told.append("The model sees colours and places, and reads no number: too weak to check more.")
-        return [*told, *self._unlike()]
+        return [*told, *self._noted, *self._unlike()]
 
     def _chosen_p(self) -> float:
         return verdicts.seen_p(self.asker.of(), sorted(CHOSEN))
@@ -154,6 +163,8 @@ class Course:
             return "pending"
         if any(finding.route == route for finding in self.findings):
             return "fault"
+        if any(finding.code == "cached" for finding in self.findings):
+            return "could not check"
         kinds = (Kind.END, Kind.FRAME) if route in {"frames", "video"} else (Kind.NUMBER, Kind.TONES)
         if readings and verdicts.seen_p(readings, kinds) < ALPHA:
             return "could not check" if route in self.unsure else "sees"
@@ -215,6 +226,13 @@ class Course:
 
     async def _times(self, route: str) -> None:
         readings = self.asker.of(route=route)
+        if verdicts.may_be_out_of_step(readings):
+            other = self._clips[route][1]
+            fresh = await self._ask(other.frames(_spread(len(other.values), 8)))
+            if self._found(verdicts.out_of_step([*readings, *fresh], self.stills, route)):
+                return
+            if not count(fresh).right:
+                self.unsure[route] = f"frames by their times: {count([*readings, *fresh], Kind.FRAME)} right"
         told = count(readings, Kind.TIME)
         if not told.of or told.right > 1 or not count(readings, Kind.END).right:
             return
@@ -231,9 +249,16 @@ class Course:
             await self._ask(
                 [*self._more(route), *self.deck.numbers(3 if self.stills.of < 8 and self.stills.right < 5 else 0)]
             )
-        if self._found(verdicts.lost(route, self._told(route), self._usual)):
+        elif route == "video" and told.right < told.of:
+            await self._ask(self._more(route))  # an end is missed: perhaps only a part arrives
+        readings = self.asker.of(route=route)
+        others = sum(one.position is not None for one in readings if not one.right)
+        if others < _SHOWN and self._found(verdicts.lost(route, self._told(route), self._usual)):
             return
-        if route == "video" and self._told(route).right and not await self._part("video"):
+        if route != "video" or not (self._told(route).right or others) or await self._part("video"):
+            return
+        ends = count(readings, Kind.END)
+        if not self._found(verdicts.order(readings, "video")) and ends.right * 4 >= ends.of * 3:
             await self._times("video")
 
     @property
@@ -255,11 +280,37 @@ class Course:
 
     async def _acuity(self) -> None:
         """Whether large pictures are shrunk: digits of one height in a large and in a small picture."""
+        side = self.deck.large[0]
+        await self._stairs()
         height = verdicts.suspected_height(self.asker.of())
         if height is None or not self.stills.right:
             return
-        await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
-        self._found(verdicts.shrunk(self.asker.of(), self.stills, self.deck.large[0]))
+        while True:
+            await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
+            found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
+            if found is not None or height <= verdicts.LEAST_FAULT or self.asker.left < _ONE_HEIGHT:
+                break
+            height = verdicts.below(height)  # some of these were read: where it ends may be a rung lower
+        smaller = verdicts.smaller_than(height)
+        if found is not None and self.asker.left >= 2 * len(smaller):  # how much smaller?
+            fresh = [self.deck.small(one, 2, large=False) for one in smaller]
+            fresh += [self.deck.small(one, 2, large=True) for one in verdicts.between(self.asker.of(), height)]
+            await self._ask([probe for some in fresh for probe in some])
+            found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
+        if found is None or verdicts.is_fault(height):
+            self._found(found)
+        else:
+            self._noted.append(f"{found.text} Digits of {height} pixels are lost, of {verdicts.LEAST_FAULT} are read.")
+
+    async def _stairs(self) -> None:
+        """Digits alone in a large picture, where the ladder ends: its last line is easily misread, or read by luck."""
+        if not count(self.asker.of(Kind.SMALLEST)).of:
+            return
+        best = verdicts.smallest_read(self.asker.of())
+        for step in _DOWN if best is None else verdicts.up_from(best):
+            some = count(await self._ask(self.deck.small(step, 2, large=True)))
+            if bool(some.right) != (best is None):
+                return
 
     def _found(self, finding: SightFinding | None) -> bool:
         if finding is not None:

@@ -49,6 +49,15 @@ def number(value: int, size: tuple[int, int] = STILL, height: float = 0, paper: 
     return picture
 
 
+def small_number(value: int, height: float) -> Image:
+    """A number on the small picture, drawn in four times the size and made smaller: fine digits as a camera gives them, which
+    are easier to read than those of a font in that size."""
+    from PIL.Image import Resampling
+
+    width, down = SMALL
+    return number(value, (4 * width, 4 * down), 4 * height).resize(SMALL, Resampling.BOX)
+
+
 def rungs_in(height: int) -> tuple[int, ...]:
     """The rungs that fit into a picture of this height, the smallest always among them.
 

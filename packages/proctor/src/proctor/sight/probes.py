@@ -45,6 +45,9 @@ class Kind(StrEnum):
 READ = frozenset({Kind.NUMBER, Kind.END, Kind.FRAME})
 """Kinds whose answer is one of 900 numbers in large digits: a right one is no luck."""
 
+SAYS_ZERO = READ | {Kind.BLACK, Kind.SMALL_DIGITS}
+"""Kinds whose question says: "If none can be seen, answer 0." So 0 is a reply that nothing is seen, and no number."""
+
 CHOSEN = frozenset({Kind.COLOUR, Kind.POSITION, Kind.SIZE, Kind.MOTION})
 """Kinds with few answers, of which a constant one is right at times."""
 
@@ -153,7 +156,7 @@ class Deck:
         made = []
         for _ in range(count):
             value = self._next(1)[0]
-            picture = pictures.number(value, self.large if large else pictures.SMALL, height)
+            picture = pictures.number(value, self.large, height) if large else pictures.small_number(value, height)
             probe = self._still(Kind.SMALL_DIGITS, _WHICH, picture, value)
             made.append(SightProbe(probe.item, Kind.SMALL_DIGITS, height=height, large=large))
         return made
@@ -164,8 +167,8 @@ class Deck:
         for _ in range(count):
             rungs = self._next(len(pictures.rungs_in(self.large[1])))
             words = (
-                "The picture shows numbers in lines, from large to small. Which is the smallest number that you can "
-                "still read?"
+                "The picture shows one number in each line, in large print at the top and in ever smaller print below. "
+                "Reading from the top, which number is the last that you can make out?"
             )
             probe = self._still(Kind.SMALLEST, words, pictures.ladder(rungs, self.large), rungs[-1])
             made.append(SightProbe(probe.item, Kind.SMALLEST, rungs=tuple(rungs)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from proctor.core import FrozenModel, content_hash, count_of, write_whole
+from proctor.sight.advice import advice_for, advice_unchecked
 
 VERSION = 1
 
@@ -42,6 +44,11 @@ class SightFinding(FrozenModel):
     route: str
     text: str
     evidence: str
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return advice_for(self.code, self.route)
 
 
 class RouteResult(FrozenModel):
@@ -109,6 +116,23 @@ class SightResult(FrozenModel):
         """0 for `sees`, 1 for `fault`, 2 for `could not check`."""
         return {"sees": 0, "fault": 1, "could not check": 2}[self.state]
 
+    @property
+    def advice(self) -> str:
+        """What to do where a required route could not be checked; "" where all were, or something is wrong."""
+        if self.state != "could not check":
+            return ""
+        states: Counter[str] = Counter()
+        for one in self.kinds:
+            if one.route in self.required and self.routes[one.route].state != "sees":
+                states.update(
+                    {
+                        name: getattr(one, name)
+                        for name in ("right", "wrong", "unreadable", "refused", "rejected", "failed")
+                    }
+                )
+                states["nothing seen"] += one.nothing_seen
+        return advice_unchecked(states)
+
     def wrong(self, routes: Collection[str]) -> list[str]:
         """What is wrong with these routes, in sentences."""
         return [finding.text for finding in self.findings if finding.route in routes]
@@ -127,8 +151,11 @@ class SightResult(FrozenModel):
         return any(route.state == "pending" for route in self.routes.values())
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for programs, with its state."""
-        return {"state": self.state, **self.model_dump(mode="json")}
+        """All of it, for programs, with its state and what to do."""
+        told = self.model_dump(mode="json")
+        for row, finding in zip(told["findings"], self.findings, strict=True):
+            row["advice"] = finding.advice
+        return {"state": self.state, "advice": self.advice, **told}
 
     def note(self) -> dict[str, JsonValue]:
         """What a run keeps of it."""
@@ -195,7 +222,7 @@ def keep(result: SightResult, cache: str | Path | None = None) -> Path:
         update = {"routes": {**others, **result.routes}, "findings": (*wrong, *result.findings), "required": required}
         result = result.model_copy(update=update)
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, json.dumps(result.to_json(), indent=1, ensure_ascii=False) + "\n")
+    write_whole(file, json.dumps(result.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
     return file
 
 

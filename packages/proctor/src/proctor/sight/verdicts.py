@@ -6,26 +6,32 @@ pattern, which is what is tested.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
+from proctor.core import p_value
 from proctor.sight import pictures
 from proctor.sight.asking import Reading, count
 from proctor.sight.evidence import ALPHA, RightOf, constant_share, is_gone, p_fewer, p_misplaced, p_seen
-from proctor.sight.probes import CHOSEN, READ, Kind
+from proctor.sight.probes import CHOSEN, READ, SECONDS_A_NUMBER, Kind
 from proctor.sight.record import KindResult, SightFinding
 
 NUMBERS = 900
 """Numbers of three digits: a constant answer is right once in 900 questions, whatever it is."""
 
-_LEGIBLE_PX = (7, 9)  # the smallest digits that can be read are about as high as this
+_LEGIBLE_PX = (7.0, 9.0)  # the smallest digits that can be read are about as high as this
+_ILLEGIBLE_PX = 4  # a digit has five lines
+_NEXT_SMALLER = 0.8  # of the smallest height that was asked for, if it was read
 _FEW = 6  # replies without which nothing is said
-_SMALL_ENOUGH = 11  # pixels: who reads these in a large picture gets it whole
 _LUCKY_TONES = 2  # right of eight: a quarter are by chance
 _REPEATED = 2  # numbers of other requests: one may be a guess
 _MODULI = (2, 4)
+
+LEAST_FAULT = 11
+"""Pixels: a large picture in which digits of this height are read is no fault, however much smaller it arrived."""
 
 Part = Callable[[int], bool]
 """Which positions of a clip are seen."""
@@ -118,20 +124,22 @@ def is_blind(readings: Sequence[Reading]) -> bool:
     return read.of >= _FEW and not read.right and seen_p(readings, sorted(CHOSEN)) >= ALPHA
 
 
+def _read_of(readings: Sequence[Reading]) -> list[Reading]:
+    return [one for one in readings if one.probe.kind in READ and one.counts]
+
+
 def blind(readings: Sequence[Reading]) -> SightFinding | None:
     """Nothing arrives."""
     if not is_blind(readings):
         return None
     read, chosen = count(readings, *READ), count(readings, *CHOSEN)
     said = Counter(
-        one.value if one.value is not None else "nothing seen"
-        for one in readings
-        if one.probe.kind in READ and one.counts
+        "nothing can be seen" if one.state == "nothing seen" else str(one.value) for one in _read_of(readings)
     )
     most, many = said.most_common(1)[0]
-    evidence = f"{read} numbers right, {chosen} colours, places, sizes and motions; a constant answer does as well"
-    if many > 1:
-        evidence += f"; {many} × the same reply ({most})"
+    evidence = f"{read} numbers right"
+    evidence += f", and {chosen} colours, places, sizes and motions" if chosen.of else ""
+    evidence += f"; {many} replies say {most}" if 2 * many > read.of else ""
     return SightFinding(
         code="blind",
         route="frames",
@@ -225,22 +233,32 @@ def part(
     within = count([one for one in fresh if suspicion.inside(one.probe.at)])
     if any(suspicion.outside(at) for at in arrived(readings)) or not is_gone(outside, within + stills):
         return None
-    evidence = (
-        f"there {within} right, alone {stills}, elsewhere {outside} (p = {p_fewer(outside, within + stills):.2g})"
-    )
+    evidence = f"in this part {within} right, single pictures {stills}, outside {outside} ({_p(p_fewer(outside, within + stills))})"
     route = fresh[0].probe.route
     return SightFinding(code=suspicion.code, route=route, text=_part_text(suspicion, size, route), evidence=evidence)
 
 
 def _part_text(suspicion: Suspicion, size: int, route: str) -> str:
-    what = "frames" if route == "frames" else "numbers"
     code, least, most = suspicion[:3]
+    if route == "video":
+        return _video_part_text(suspicion, size)
     if code == "dropped":
-        return f"{what.capitalize()} are dropped: only every {_ORDINAL[least]} of {size} arrives."
+        return f"Frames are dropped: only every {_ORDINAL[least]} of {size} arrives."
     if most == 1:
-        return f"Only the {code} of {size} {what} arrives."
+        return f"Only the {code} of {size} frames arrives."
     many = f"{least}" if least == most else f"{least} to {most}"
-    return f"Only the {code} {many} of {size} {what} arrive."
+    return f"Only the {code} {many} of {size} frames arrive."
+
+
+def _video_part_text(suspicion: Suspicion, size: int) -> str:
+    """In seconds: each of the `size` numbers is shown for some."""
+    code, *parts = suspicion[:3]
+    whole = f"{size * SECONDS_A_NUMBER:.0f} s"
+    if code == "dropped":
+        every = _ORDINAL[suspicion.least]
+        return f"Parts of a video file are lost: of {size} numbers, each {SECONDS_A_NUMBER:.0f} s long, only every {every} arrives."
+    seconds = [f"{many * SECONDS_A_NUMBER:.0f}" for many in parts]
+    return f"Only the {code} {' to '.join(dict.fromkeys(seconds))} s of a video file of {whole} arrive."
 
 
 _ORDINAL = {2: "second", 4: "fourth"}
@@ -252,7 +270,7 @@ def misplaced(readings: Sequence[Reading]) -> list[Reading]:
     return [one for one in frames if one.position not in {None, one.probe.at}]
 
 
-def order(readings: Sequence[Reading]) -> SightFinding | None:
+def order(readings: Sequence[Reading], route: str = "frames") -> SightFinding | None:
     """Frames arrive, and in another order: the first and last are others, and so is the frame at a time."""
     moved, frames, ends = misplaced(readings), count(readings, Kind.FRAME), count(readings, Kind.END)
     other_ends = [one for one in readings if one.probe.kind is Kind.END and one.position not in {None, one.probe.at}]
@@ -262,10 +280,31 @@ def order(readings: Sequence[Reading]) -> SightFinding | None:
         return None
     first = moved[0]
     evidence = f"{len(moved)} of {frames.of} frames asked for by time are others (such as {first.position + 1} for {first.probe.at + 1}), "  # type: ignore[operator]
-    evidence += f"{ends} first and last ones right"
-    return SightFinding(
-        code="order", route="frames", text="Frames arrive in another order than they were sent.", evidence=evidence
-    )
+    evidence += f"{ends} first and last ones are right"
+    what = "Frames arrive" if route == "frames" else "The pictures of a video file arrive"
+    text = f"{what} in another order than they were sent."
+    return SightFinding(code="order", route=route, text=text, evidence=evidence)
+
+
+def may_be_out_of_step(readings: Sequence[Reading]) -> bool:
+    """Whether no frame is found by its time, some others are, and most first and last ones are right."""
+    frames, ends = count(readings, Kind.FRAME), count(readings, Kind.END)
+    return frames.of >= _FEW and not frames.right and len(misplaced(readings)) > 1 and ends.right * 4 >= ends.of * 3
+
+
+def out_of_step(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFinding | None:
+    """Frames arrive in their order, and each time stands with another frame than the one that it was sent with."""
+    frames, ends, moved = count(readings, Kind.FRAME), count(readings, Kind.END), misplaced(readings)
+    if 2 * len(moved) < frames.of or not is_gone(frames, ends + stills, least=12):
+        return None
+    if p_misplaced(len(moved), frames.of) >= ALPHA:
+        return None
+    apart = Counter(one.position - one.probe.at for one in moved)  # type: ignore[operator]  # misplaced ones have a position
+    most, many = apart.most_common(1)[0]
+    evidence = f"asked for by time: {frames} right, {len(moved)} times another frame"
+    evidence += f", {many} times {abs(most)} {'later' if most > 0 else 'earlier'}" if 2 * many > len(moved) else ""
+    text = "Times and frames are out of step: by its time another frame is found."
+    return SightFinding(code="times", route=route, text=text, evidence=f"{evidence}; first and last: {ends}")
 
 
 def times(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFinding | None:
@@ -282,58 +321,126 @@ def times(readings: Sequence[Reading], stills: RightOf, route: str) -> SightFind
     )
 
 
+def _p(p: float) -> str:
+    """As `p = 0.0042`, or `p < 0.001`."""
+    said = p_value(p)
+    return f"p {said}" if said.startswith("<") else f"p = {said}"
+
+
 def _seconds(value: object) -> str:
     some = value[0] if isinstance(value, list) and value else value
     return f"{some:.0f} s" if isinstance(some, int | float) else str(some)
 
 
 def smallest_read(readings: Sequence[Reading]) -> int | None:
-    """The height of the smallest digits that were read on a ladder or in a large picture; None if none were."""
+    """The height of the smallest digits that were read alone in a large picture, or on a ladder, unless digits alone of that
+    height were not; None if none were."""
     heights = [
         pictures.RUNGS[len(pictures.RUNGS) - len(one.probe.rungs) + one.probe.rungs.index(one.value)]
         for one in readings
         if one.probe.kind is Kind.SMALLEST and one.right and isinstance(one.value, int)
     ]
-    heights += [
-        one.probe.height for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.right and one.probe.large
-    ]
-    return min(heights, default=None)
+    alone = _by_height([one for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.probe.large])
+    unread = max((height for height, one in alone.items() if not one.right), default=0)
+    read = [height for height, one in alone.items() if one.right]
+    return min([*(height for height in heights if height > unread), *read], default=None)
+
+
+def is_fault(height: int) -> bool:
+    """Whether digits of this height that are lost in large pictures are a fault, and not just worth a note."""
+    return height >= LEAST_FAULT
 
 
 def suspected_height(readings: Sequence[Reading]) -> int | None:
-    """The height of digits that a shrunk picture would hide; None where small digits are read, or no ladder was."""
-    ladders = count(readings, Kind.SMALLEST)
+    """The height of digits that a shrunk picture would hide; None where the smallest are read, or no ladder was."""
     best = smallest_read(readings)
-    if not ladders.of or (best is not None and best <= _SMALL_ENOUGH):
+    if not count(readings, Kind.SMALLEST).of or best == pictures.RUNGS[-1]:
         return None
     known = pictures.RUNGS
-    return known[2] if best is None else known[min(known.index(best) + 2, known.index(_SMALL_ENOUGH))]
+    if best is None:
+        return known[2]
+    return known[min(known.index(best) + 2, known.index(LEAST_FAULT))] if best > LEAST_FAULT else known[-1]
 
 
-def shrunk(readings: Sequence[Reading], stills: RightOf, side: int) -> SightFinding | None:
-    """Digits of one height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
-    server or by the model's own processor."""
-    some = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
+def legible(readings: Sequence[Reading]) -> tuple[float, float]:
+    """Between which heights, in pixels, digits become legible to the model: above the largest that it never reads in a small
+    picture, up to the smallest from which on it reads half or more. Without smaller digits in small pictures (`Deck.small`)
+    about seven to nine pixels, which is what there is to a digit."""
+    told = _by_height([one for one in readings if one.probe.kind is Kind.SMALL_DIGITS and not one.probe.large])
+    if len(told) < 2:
+        return _LEGIBLE_PX
+    most = max(told)
+    for height in sorted(told, reverse=True):
+        if 2 * told[height].right < told[height].of:
+            break
+        most = height
+    unread = [height for height, one in told.items() if height < most and not one.right]
+    return max(unread, default=_NEXT_SMALLER * min(told)), most
+
+
+def _by_height(readings: Sequence[Reading]) -> dict[int, RightOf]:
+    """The counts of small digits by their height, of those with any evidence."""
+    heights = dict.fromkeys(one.probe.height for one in readings if one.counts)
+    return {height: count([one for one in readings if one.probe.height == height]) for height in heights}
+
+
+def smaller_than(height: int) -> list[int]:
+    """Three smaller heights of digits, in even steps down to one that nobody can read.
+
+    >>> smaller_than(11), smaller_than(27)
+    ([8, 6, 4], [14, 8, 4])
+    """
+    return [round(height * (_ILLEGIBLE_PX / height) ** (step / 3)) for step in (1, 2, 3)]
+
+
+def between(readings: Sequence[Reading], height: int) -> list[int]:
+    """The rungs between digits that are not read in large pictures and the smallest that are, which were not asked for alone."""
+    best = smallest_read(readings) or 0
+    asked = {one.probe.height for one in readings if one.probe.kind is Kind.SMALL_DIGITS and one.probe.large}
+    return [one for one in pictures.RUNGS if height < one < best and one not in asked]
+
+
+def below(height: int) -> int:
+    """The next smaller rung.
+
+    >>> below(15)
+    11
+    """
+    return pictures.RUNGS[pictures.RUNGS.index(height) + 1]
+
+
+def up_from(height: int) -> list[int]:
+    """A rung, the one above it, and one two steps higher: where the digits on a ladder may really end.
+
+    >>> up_from(8), up_from(64)
+    ([8, 11, 20], [64])
+    """
+    at = pictures.RUNGS.index(height)
+    return [pictures.RUNGS[k] for k in (at, at - 1, at - 3) if k >= 0]
+
+
+def shrunk(readings: Sequence[Reading], stills: RightOf, side: int, height: int) -> SightFinding | None:
+    """Digits of this height are read in a small picture, and not in a large one: so that was made smaller on the way, by the
+    server or by the model's own processor. Its size follows from the smallest digits that are read in it, and those that are
+    legible in a small picture; where a processor enlarges that, it is the size relative to it."""
+    every = [one for one in readings if one.probe.kind is Kind.SMALL_DIGITS]
+    some = [one for one in every if one.probe.height == height]
     small = count([one for one in some if not one.probe.large])
     large = count([one for one in some if one.probe.large])
     if 2 * small.right <= small.of or not is_gone(large, small + stills, least=5):
         return None
-    height = some[0].probe.height
     best = smallest_read(readings)
-    known = pictures.RUNGS
-    above = best or known[0]
-    below = max(height, known[min(known.index(above) + 1, len(known) - 1)])
-    low, high = (round(px * side / one) for px, one in zip(_LEGIBLE_PX, (above, below), strict=True))
+    above = best or pictures.RUNGS[0]
+    unread = [one for one, told in _by_height([one for one in every if one.probe.large]).items() if not told.right]
+    below = max((one for one in unread if one < above), default=height)
+    least, most = legible(readings)
+    low, high = side * least / above, min(side, side * most / below)
     evidence = (
         f"digits of {height} pixels: {large} right in pictures of {side}, {small} in pictures of {pictures.SMALL[0]}"
     )
-    evidence += f"; smallest read: {best or 'none'}"
-    return SightFinding(
-        code="shrunk",
-        route="frames",
-        text=f"Pictures of {side} pixels arrive shrunk to about {low} to {high}.",
-        evidence=evidence,
-    )
+    evidence += f"; smallest read: {best or 'none'}, legible in small pictures: {most:.0f}"
+    text = f"Pictures of {side} pixels are seen as if shrunk to about {math.sqrt(low * high):.0f} ({low:.0f} to {high:.0f})."
+    return SightFinding(code="shrunk", route="frames", text=text, evidence=evidence)
 
 
 def lost(code: str, suspect: RightOf, usual: RightOf) -> SightFinding | None:
@@ -346,5 +453,5 @@ def lost(code: str, suspect: RightOf, usual: RightOf) -> SightFinding | None:
         "schema": "Pictures are stripped when a structured reply is requested.",
         "sound": "The sound is ignored: tones in it are not heard.",
     }[code]
-    evidence = f"{suspect} right, by frames {usual} (p = {p_fewer(suspect, usual):.2g})"
+    evidence = f"{suspect} right, by frames {usual} ({_p(p_fewer(suspect, usual))})"
     return SightFinding(code=code, route=code, text=text, evidence=evidence)  # type: ignore[arg-type]

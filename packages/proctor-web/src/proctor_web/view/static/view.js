@@ -21,7 +21,7 @@
   // -- what is live
 
   const state = { version: Number(body.dataset.version), board: body.dataset.board, settled: Number(body.dataset.settled) };
-  const followed = { runs: $("#runs"), story: $("#story"), board: $("#board"), figures: $("#figures") };
+  const followed = { runs: $("#runs"), story: $("#story"), board: $("#board"), newest: $("#newest"), figures: $("#figures") };
 
   async function renew(name, part = name) {
     const at = followed[name];
@@ -56,7 +56,10 @@
     $("#live").textContent = (now.running ? count : "no run is being asked") + (list && fresh > 0 ? ` · ${fresh} new` : "");
     $("#new").hidden = !(list && fresh > 0);
     try {
-      if (now.version !== state.version && followed.runs) await renew("runs");
+      if (now.version !== state.version && followed.runs) {
+        await renew("runs");
+        await renew("newest");
+      }
       if ((now.board || "") !== state.board && followed.board) {
         await renew("board");
         await renew("story");
@@ -303,12 +306,14 @@
       if (event.key === "Escape") event.target.blur();
       return;
     }
+    const played = $("[data-player]");
     if (Date.now() - waits < 1500) {
       waits = 0;
       const page = $(`[data-go="${CSS.escape(event.key)}"]`);
       if (page) { event.preventDefault(); return page.click(); }
     }
     if (event.key === "g") { waits = Date.now(); return; }
+    if (played && !["?", "y"].includes(event.key)) return; // all other keys are the player's
     if (/^[1-9]$/.test(event.key)) return all("[data-condition]")[event.key - 1]?.click();
     if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
   });

@@ -300,7 +300,7 @@
 
   function short(answer) {
     if (answer.status !== "answered") return answer.status.replace("_", " ");
-    if (answer.problem) return "unreadable";
+    if (answer.problem) return answer.cut_off ? "cut off" : "unreadable";
     const text = plain(answer.read === undefined ? answer.text : answer.read);
     return text.length > 24 ? `${text.slice(0, 23)}…` : text;
   }
@@ -326,6 +326,7 @@
     const parts = [head];
     const drawn = answer.order && item.strip;
     if (answer.status !== "answered") parts.push(make("p", { class: "flag" }, answer.status.replace("_", " ")));
+    if (answer.cut_off) parts.push(make("p", { class: "flag" }, "cut off by the model's token limit"));
     if (drawn) parts.push(strip(item, answer.order, "Predicted order", item.order));
     if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text clamp" }));
     if (answer.why !== undefined) parts.push(make("p", { class: "why" }, make("strong", {}, "Rationale: "), said(answer.why)));
