@@ -133,8 +133,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ASKED_KINDS", "BOTH", "CELLS", "DIFFERENCE_NAMES", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "OFFICIAL_SUMMARIES",
-    "RESULTS", "SCORE_WRITERS", "SHOWN_COVERAGES", "SORTS", "STATES", "SURE", "Analysis", "AnalysisRow",
+    "ASKED_KINDS", "BOTH", "CELLS", "DIFFERENCES", "DIFFERENCE_NAMES", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE",
+    "OFFICIAL_SUMMARIES", "RESULTS", "SCORE_WRITERS", "SHOWN_COVERAGES", "SORTS", "STATES", "SURE", "Analysis", "AnalysisRow",
     "AnswerExcerpt", "AnswerFilter", "AnswerIndex", "AnswerState", "Board", "CompareExtras", "Comparison",
     "Comparisons", "ConfidenceResult", "ConfidenceResults", "Consistency", "Consumption", "Contest",
     "CorrectedResults", "CorrectedScore", "CriticalErrors", "ExplainedItems", "ExplainedRun", "ExplainedScore",
