@@ -22,8 +22,8 @@ from proctor.results.answer_cells import Cells
 from proctor.results.answer_repetitions import answers_differ, results_differ
 from proctor.results.answer_states import (
     CODE_OF,
-    REPETITION_DIFFERENCES,
     MISSING,
+    REPETITION_DIFFERENCES,
     RESULTS,
     SORTS,
     STATES,
