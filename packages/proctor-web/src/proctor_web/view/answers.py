@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor.core import InputError, count_of, plain_name, seconds, thousands
-from proctor.results import DIFFERENCES, RESULTS, SORTS, AnswerExcerpt, AnswerIndex, Selected, load_excerpts
+from proctor.results import REPETITION_DIFFERENCES, RESULTS, SORTS, AnswerExcerpt, AnswerIndex, Selected, load_excerpts
 from proctor_web.view.one_answer import open_answer
 from proctor_web.view.query import Query, answer_path, facet_name, path_of
 from proctor_web.view.site import Asked, Page
@@ -203,7 +203,9 @@ def filters(asked: Asked) -> list[Choice]:
     states = [(name, name.replace("_", " ")) for name in RESULTS if name in wanted.results or _there(index, name)]
     found.append(_choice("result", "result", states, wanted.results))
     if index.repeated or wanted.differ:
-        found.append(_choice("differ", "repetitions", list(DIFFERENCES.items()), tuple(filter(None, [wanted.differ]))))
+        found.append(
+            _choice("differ", "repetitions", list(REPETITION_DIFFERENCES.items()), tuple(filter(None, [wanted.differ])))
+        )
     known = dict(wanted.facets)
     for name in sorted(index.facets, key=lambda name: name not in known):
         values = [(value, value) for value in index.facets[name]]

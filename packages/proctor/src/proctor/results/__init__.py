@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
     from proctor.results.answer_index import AnswerIndex, RunColumn, Selected, load_index
-    from proctor.results.answer_states import DIFFERENCES, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
+    from proctor.results.answer_states import REPETITION_DIFFERENCES, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.confidence import (
@@ -133,19 +133,20 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ASKED_KINDS", "BOTH", "CELLS", "DIFFERENCES", "DIFFERENCE_NAMES", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE",
-    "OFFICIAL_SUMMARIES", "RESULTS", "SCORE_WRITERS", "SHOWN_COVERAGES", "SORTS", "STATES", "SURE", "Analysis", "AnalysisRow",
-    "AnswerExcerpt", "AnswerFilter", "AnswerIndex", "AnswerState", "Board", "CompareExtras", "Comparison",
-    "Comparisons", "ConfidenceResult", "ConfidenceResults", "Consistency", "Consumption", "Contest",
-    "CorrectedResults", "CorrectedScore", "CriticalErrors", "ExplainedItems", "ExplainedRun", "ExplainedScore",
-    "Explanation", "ExportFormat", "FacetInteraction", "FigureProgram", "Flips", "GapGame", "GapPart", "GivenAnswer",
-    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeConsistency", "JudgePair", "LabelSample", "Lacking", "Leaderboard",
-    "LeaderboardRow", "MarginRecord", "ModelChoice", "NothingScoredError", "OfficialProgram", "Options",
-    "OrderedRun", "Pilot", "PooledMetric", "RankedRun", "RankedScores", "Reliance", "RepetitionNoise", "Result",
-    "Results", "RunBetween", "RunColumn", "RunCost", "RunDifference", "RunProgress", "SampledStratum",
-    "ScoreWriter", "ScoredAnswer", "ScorerCoverage", "ScorerSummary", "Selected", "StoredItemAnalysis", "SumsFile", "SwapPlan",
-    "analyse", "analyse_items", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean",
-    "cannot_say", "choose_run", "chosen_baselines", "compare", "compare_runs", "compared", "composition",
+    "ASKED_KINDS", "BOTH", "CELLS", "DIFFERENCE_NAMES", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE",
+    "OFFICIAL_SUMMARIES", "REPETITION_DIFFERENCES", "RESULTS", "SCORE_WRITERS", "SHOWN_COVERAGES", "SORTS",
+    "STATES", "SURE", "Analysis", "AnalysisRow", "AnswerExcerpt", "AnswerFilter", "AnswerIndex", "AnswerState",
+    "Board", "CompareExtras", "Comparison", "Comparisons", "ConfidenceResult", "ConfidenceResults",
+    "Consistency", "Consumption", "Contest", "CorrectedResults", "CorrectedScore", "CriticalErrors",
+    "ExplainedItems", "ExplainedRun", "ExplainedScore", "Explanation", "ExportFormat", "FacetInteraction",
+    "FigureProgram", "Flips", "GapGame", "GapPart", "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement",
+    "JudgeConsistency", "JudgePair", "LabelSample", "Lacking", "Leaderboard", "LeaderboardRow", "MarginRecord",
+    "ModelChoice", "NothingScoredError", "OfficialProgram", "Options", "OrderedRun", "Pilot", "PooledMetric",
+    "RankedRun", "RankedScores", "Reliance", "RepetitionNoise", "Result", "Results", "RunBetween", "RunColumn",
+    "RunCost", "RunDifference", "RunProgress", "SampledStratum", "ScoreWriter", "ScoredAnswer",
+    "ScorerCoverage", "ScorerSummary", "Selected", "StoredItemAnalysis", "SumsFile", "SwapPlan", "analyse",
+    "analyse_items", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean", "cannot_say",
+    "choose_run", "chosen_baselines", "compare", "compare_runs", "compared", "composition",
     "confidence_results", "corrected_results", "critical_errors", "derive_guessable", "differences_of",
     "draw_sample", "explain_gap", "export", "export_rows", "flagged_judgements", "given_answer", "group_sums",
     "guessable_flags", "item_history", "items_at", "items_outside", "items_to_audit", "judge_agreement",
@@ -153,8 +154,9 @@ __all__ = [
     "load_consumption", "load_excerpts", "load_index", "load_items", "load_orders", "load_scores",
     "log_to_explain", "name_between", "newest_run", "no_ratings", "official_summaries", "parsed_values",
     "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases",
-    "rating_summary", "read_gate", "read_pilot", "read_sample", "reading_once", "reliances", "repetition_flips", "repetition_noise",
-    "results", "rule_rows", "run_costs", "run_progress", "run_to_explain", "sampled_runs", "scored_answers",
-    "scored_cases", "scorer_coverage", "scorer_summaries", "similarity_scores", "status_counts", "summary_title", "swap_plan",
-    "wins_of", "with_reliance", "write_rows", "write_sample", "write_sums", "write_tables",
+    "rating_summary", "read_gate", "read_pilot", "read_sample", "reading_once", "reliances", "repetition_flips",
+    "repetition_noise", "results", "rule_rows", "run_costs", "run_progress", "run_to_explain", "sampled_runs",
+    "scored_answers", "scored_cases", "scorer_coverage", "scorer_summaries", "similarity_scores",
+    "status_counts", "summary_title", "swap_plan", "wins_of", "with_reliance", "write_rows", "write_sample",
+    "write_sums", "write_tables",
 ]  # fmt: skip

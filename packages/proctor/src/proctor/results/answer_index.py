@@ -22,8 +22,8 @@ from proctor.results.answer_cells import Cells
 from proctor.results.answer_repetitions import answers_differ, results_differ
 from proctor.results.answer_states import (
     CODE_OF,
-    DIFFERENCES,
     MISSING,
+    REPETITION_DIFFERENCES,
     RESULTS,
     SORTS,
     STATES,
@@ -210,8 +210,8 @@ class AnswerIndex:
 
     def _differing(self, store: Store, how: str) -> Mask:
         """The answers to items whose repetitions differ; none of a run that was asked once."""
-        if how not in DIFFERENCES:
-            raise InputError("differ", found=repr(how), expected=one_of(list(DIFFERENCES), how))
+        if how not in REPETITION_DIFFERENCES:
+            raise InputError("differ", found=repr(how), expected=one_of(list(REPETITION_DIFFERENCES), how))
         found = np.zeros((len(self.items), len(self.columns)), dtype=np.bool_)
         for run, states in self.repeated:
             if how == "result":

@@ -70,7 +70,7 @@ waits for a judge is missing), and each cause."""
 SORTS = ("item", "system", "worst", "best")
 """The orders of answers: by item, by system, or by value."""
 
-DIFFERENCES: Mapping[str, str] = {"answer": "answers differ", "result": "results differ"}
+REPETITION_DIFFERENCES: Mapping[str, str] = {"answer": "answers differ", "result": "results differ"}
 """How an item's repetitions may differ, with words: not all the same answer; some right, partial or wrong and others another
 of these."""
 
@@ -82,7 +82,7 @@ _MOST_WORDS = 6
 class AnswerFilter:
     """Which answers are meant; what is empty does not restrict. `facets` are pairs of a facet and its value; all words
     of `text` (or phrases in quotes) must occur in the question, its options, its reference or the reply; `item` is one
-    item; `differ` (one of `DIFFERENCES`) keeps items whose repetitions differ so. `with_unasked` keeps items that were not
+    item; `differ` (one of `REPETITION_DIFFERENCES`) keeps items whose repetitions differ so. `with_unasked` keeps items that were not
     asked, which are left out unless `results` names them."""
 
     systems: tuple[str, ...] = ()
