@@ -352,7 +352,7 @@ def _shrunk(pixels: Pixels, side: int) -> Pixels:
 
 
 class Server:
-    """The HTTP side: one chat completion at a time is computed, others wait."""
+    """The HTTP side: one chat completion at a time is answered, others wait."""
 
     def __init__(self, fault: str) -> None:
         self.model = Model(Reader())

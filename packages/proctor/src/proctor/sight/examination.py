@@ -22,7 +22,7 @@ MOST_CALLS, MOST_SECONDS = 64, 120.0
 """The most calls of one test, and the seconds after which no more are made."""
 
 _SHOWN = 2  # numbers of a clip in wrong replies: what shows these is not ignored
-_ONE_HEIGHT = 10  # calls that tell whether digits of one height are lost
+_ONE_HEIGHT = 8  # calls that tell whether digits of one height are lost
 _DOWN = (36, 20, 11)  # heights of digits, where no ladder was read
 _LARGE = 192  # pixels: smaller pictures are not compared with the small one
 _RESTS = (0, 3, 2, 1, 3, 0, 1, 2)  # of positions modulo 4: neither early nor late ones are mostly even
@@ -286,14 +286,15 @@ class Course:
         if height is None or not self.stills.right:
             return
         while True:
-            await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 5, large=False)])
+            await self._ask([*self.deck.small(height, 5, large=True), *self.deck.small(height, 3, large=False)])
             found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
             if found is not None or height <= verdicts.LEAST_FAULT or self.asker.left < _ONE_HEIGHT:
                 break
             height = verdicts.below(height)  # some of these were read: where it ends may be a rung lower
-        smaller = verdicts.smaller_than(height)
-        if found is not None and self.asker.left >= 2 * len(smaller):  # how much smaller?
-            fresh = [self.deck.small(one, 2, large=False) for one in smaller]
+        if found is not None and self.asker.left > 1:  # how much smaller?
+            smaller = verdicts.smaller_than(height)
+            few = smaller[1:2] if self.asker.left < 4 else smaller  # one alone tells most in the middle
+            fresh = [self.deck.small(one, 2, large=False) for one in few]
             fresh += [self.deck.small(one, 2, large=True) for one in verdicts.between(self.asker.of(), height)]
             await self._ask([probe for some in fresh for probe in some])
             found = verdicts.shrunk(self.asker.of(), self.stills, side, height)
