@@ -54,7 +54,11 @@ def fill(path: Path) -> Store:
             "prompt_sha256": f"{right:064x}",
             "model_settings": {"temperature": right / 10, "stop": marked(right, "stop"), marked(right, "key"): 1},
         }
-        settings: dict[str, JsonValue] = {"system": system, "media": {"fps": right}, "demonstrations": marked(right, "demonstrations")}
+        settings: dict[str, JsonValue] = {
+            "system": system,
+            "media": {"fps": right},
+            "demonstrations": marked(right, "demonstrations"),
+        }
         run = store.start_run("ward", name, "video", settings)
         rows = []
         for number, item in enumerate(items):
