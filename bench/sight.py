@@ -163,7 +163,8 @@ def main() -> int:
             ).data
         codes = tuple(finding.code for finding in found.findings)
         wrong += codes != trial.named or found.calls > 64
-        said = ", ".join(f"{one.code} ({one.route})" for one in found.findings) or found.state
+        others = [f"{name} {one.state}" for name, one in found.routes.items() if one.state != "sees"]
+        said = ", ".join(f"{one.code} ({one.route})" for one in found.findings) or "; ".join([found.state, *others])
         sizes = re.findall(
             r"shrunk to about (\d+ \(\d+ to \d+\))", " ".join([*(one.text for one in found.findings), *found.notes])
         )

@@ -110,6 +110,14 @@ def test_a_tone_that_is_not_heard() -> None:
     assert result.routes["sound"].state == "sees"
 
 
+def test_a_cut_video_is_never_seen_where_no_calls_are_left() -> None:
+    """Frames are cut as well, which takes most calls."""
+    cut = served.Sighted(fault=served.only_first(16), of_video=lambda frames: frames[:16])
+    result, _ = tried(cut)
+    assert result.findings[0].code == "first"
+    assert result.routes["video"].state in {"fault", "could not check"}
+
+
 def test_weak_eyes_do_not_hide_a_fault() -> None:
     """One picture in five is misread, and only the first 16 arrive."""
     result, _ = tried(served.Sighted(fault=served.only_first(16), misses=0.2, seed=3))

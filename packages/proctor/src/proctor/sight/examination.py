@@ -258,8 +258,12 @@ class Course:
         if route != "video" or not (self._told(route).right or others) or await self._part("video"):
             return
         ends = count(readings, Kind.END)
-        if not self._found(verdicts.order(readings, "video")) and ends.right * 4 >= ends.of * 3:
+        if self._found(verdicts.order(readings, "video")):
+            return
+        if ends.right * 4 >= ends.of * 3:
             await self._times("video")
+        else:
+            self.unsure.setdefault("video", f"first and last numbers: {ends} right, which is too little to be sure")
 
     @property
     def _usual(self) -> RightOf:
