@@ -60,9 +60,8 @@ class Shot(NamedTuple):
 def made(folder: Path) -> tuple[ReviewSite, dict[str, int]]:
     """The review, with people and some readings; items by study and number."""
     words = [
-        "build",
+        "new",
         "simulated",
-        "--out",
         "sim",
         "--videos",
         "4",
