@@ -59,19 +59,7 @@ class Shot(NamedTuple):
 
 def made(folder: Path) -> tuple[ReviewSite, dict[str, int]]:
     """The review, with people and some readings; items by study and number."""
-    words = [
-        "new",
-        "simulated",
-        "sim",
-        "--videos",
-        "4",
-        "--seconds",
-        "20",
-        "--questions",
-        "2",
-        "--seed",
-        "3",
-    ]
+    words = ["new", "simulated", "sim", "--videos", "4", "--seconds", "20", "--questions", "2", "--seed", "3"]
     subprocess.run([sys.executable, "-m", "proctor", *words], cwd=folder, check=True, capture_output=True)
     asked = json.loads((folder / "sim" / "questions.json").read_text(encoding="utf-8"))["questions"]
     questions, boxes = [], []
