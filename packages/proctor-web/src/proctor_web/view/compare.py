@@ -117,7 +117,7 @@ class Pair:
             shown = f"{shown} with missing answers as wrong and {excluded} without them"
         p = "" if found.p is None else f"; p {p_value(found.p)}"
         adjusted = "" if one.p_holm is None else f", adjusted {p_value(one.p_holm)}"
-        family = f" ({one.family})" if one.p_holm is not None and one.family else ""
+        family = f" for {one.family}" if one.p_holm is not None and one.family else ""
         size = groups_words(found.n, found.groups)
         few = "" if one.decides else " So few groups can't decide."
         said_ends = "no interval" if ends == DASH else f"{level} {ends}"
