@@ -185,7 +185,7 @@ def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
     assert [one["answer"] for one in references] == [one.answer for one in built.references]
     assert {one["videoID"] for one in requests} <= {one.name for one in (items / "videos").iterdir()}
     sheet = (items / "DATASHEET.md").read_text()
-    assert "Two annotators, who differed in 2 places" in sheet
+    assert "Two annotators, who differed in 2 cases" in sheet
     assert f"{len(requests)} questions (track procedure)" in sheet
     store = project / "runs.db"
     done = proctor("run", "focus", "--data", items, "--media", items / "videos", "--system", "random", "--store", store)

@@ -291,7 +291,7 @@ def body(**changes: Any) -> dict[str, Any]:
         (body(options=[], key=None), "line 2, field 'body': found an object, expected a stem with options and a key"),
         (body(options=["To see"]), "line 2, field 'body': found an object, expected two or more different options"),
         (body(options=["To see", "To  see "]), "line 2, field 'body': found an object, expected two or more different options"),
-        (body(key=2), "line 2, field 'body': found an object, expected the place of the right option as key"),
+        (body(key=2), "line 2, field 'body': found an object, expected the position of the right option as key"),
         (body(key=True), "line 2, field 'body.key': found True"),
         (body(stem=3), "line 2, field 'body.stem': found 3"),
     ],

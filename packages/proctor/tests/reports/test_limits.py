@@ -18,7 +18,7 @@ LIMITS = {
     "cli.run:STOPPED_EXIT": (130, "the exit code of what was stopped"),
     "cli.score:UNSCORED_EXIT": (3, "the exit code where answers lack a verdict"),
     "cli.score:_FEW_PAIRS": (10, "pairs of metrics told in the terminal"),
-    "cli.store:_SHOWN": (100, "damaged rows told"),
+    "shell.file_checks:_SHOWN": (100, "damaged rows shown"),
     "cli.benchmarks:_FRAMES": (64, "frames a prompt is shown for"),
     "reports.frames:_WIDE": (160, "columns of a table in plain text"),
     "api.analysis:_FRAMES": (4, "pictures of an item in a report"),
