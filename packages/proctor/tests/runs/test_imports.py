@@ -135,7 +135,7 @@ def test_help_and_what_no_command_takes_need_no_array() -> None:
     assert libraries(loaded) & (HEAVY - {"typer"} | {"numpy", "sqlalchemy"}) == set()
 
 
-MOST_OF_A_RUN, MOST_OF_RESULTS = 133, 68
+MOST_OF_A_RUN, MOST_OF_RESULTS = 132, 68
 """Modules of the package, packages included. A run of questions with pictures also asks the baselines, keeps frames, and
 scores by code: of its modules 43 are items, formats and files (`core`), 23 the store, leases and the engine (`runs`), 20
 frames and conditions (`media`), 10 the spreadsheet."""

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from proctor.core import FrozenModel, content_hash, count_of, write_whole
-from proctor.sight.advice import advice_for, advice_unchecked
 
 VERSION = 1
 
@@ -48,6 +47,8 @@ class SightFinding(FrozenModel):
     @property
     def advice(self) -> str:
         """What to do about it."""
+        from proctor.sight.advice import advice_for  # runs and results read records, and print no advice
+
         return advice_for(self.code, self.route)
 
 
@@ -121,6 +122,8 @@ class SightResult(FrozenModel):
         """What to do where a required route could not be checked; "" where all were, or something is wrong."""
         if self.state != "could not check":
             return ""
+        from proctor.sight.advice import advice_unchecked
+
         states: Counter[str] = Counter()
         for one in self.kinds:
             if one.route in self.required and self.routes[one.route].state != "sees":
