@@ -20,7 +20,7 @@ from proctor.media.clips import MAX_SOUND_S
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
-from proctor.media.pictures import Finish, blackened, encode, read_image, still_facts
+from proctor.media.pictures import PLAIN, Finish, blackened, encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.settings import MediaSettings
 from proctor.media.shared_frames import shared_frames
@@ -293,7 +293,10 @@ class MediaLibrary:
             else:
                 shots = self._shots(source, region, own)
             served.update(zip(positions, shots, strict=True))
-        return [blackened(served[position]) if one.black else served[position] for position, one in enumerate(pictures)]
+        return [
+            blackened(served[position]) if one.hides and one.black else served[position]
+            for position, one in enumerate(pictures)
+        ]
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
@@ -414,23 +417,25 @@ class MediaLibrary:
         stamps = index.at(times)
         finishes = [_finish(picture) for picture in pictures]
         keys = [_key(pts, finish) for pts, finish in zip(stamps, finishes, strict=True)]
-        known = {key: (pts, finish) for key, pts, finish in zip(keys, stamps, finishes, strict=True)}
         kind, scan, hidden = self._kind(path), pictures[0].scan, any(finish.hides for finish in finishes)
 
+        def wanted(missing: Iterable[Key]) -> dict[Key, tuple[int, Finish]]:
+            known = {key: (pts, finish) for key, pts, finish in zip(keys, stamps, finishes, strict=True)}
+            return {key: known[key] for key in missing}
+
         def cine(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            for pts, own in sorted(_by_timestamp({key: known[key] for key in missing}).items()):
+            for pts, own in sorted(_by_timestamp(wanted(missing)).items()):
                 frame = (scan or Scan()).model_copy(update={"frame": int(index.pts.searchsorted(pts)) + 1})
                 for key, finish in own.items():
                     jpeg = encode(scan_picture(path, "dicom", frame), region, self.settings, finish=finish)
                     yield EncodedFrame(key, index.seconds(pts), jpeg)
 
         def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[EncodedFrame]:
-            wanted = {key: known[key] for key in missing}
+            asked = wanted(missing)
             if not hidden and any(key in kept for key in keys):  # a growing window: the next one continues from here
                 further = _further(index, pictures, 2 * self._decoding.cores)
-                wanted |= {key: one for key, one in further.items() if key not in kept}
-            asked = _by_timestamp(wanted)
-            yield from self._decoding.pictures(self.locate(source), index, asked, region, self.settings)
+                asked |= {key: one for key, one in further.items() if key not in kept}
+            yield from self._decoding.pictures(self.locate(source), index, _by_timestamp(asked), region, self.settings)
 
         if scan is not None and kind is None:
             raise InputError(path, found="a window for a video", expected="a DICOM file for it")
@@ -533,10 +538,12 @@ def _hidden_part(picture: Picture) -> tuple[Region, ...]:
 
 
 def _partly(picture: Picture) -> bool:
-    return bool(_hidden_part(picture))
+    return bool(picture.hides) and not picture.black
 
 
 def _finish(picture: Picture) -> Finish:
+    if picture.shows is None and not picture.hides:  # of nearly all pictures
+        return PLAIN
     return Finish("" if picture.shows is None else clock_text(picture.shows), _hidden_part(picture))
 
 
@@ -546,7 +553,7 @@ def _name_of(hides: Sequence[Region]) -> str:
 
 
 def _key(pts: int, finish: Finish) -> Key:
-    return key_of(pts, finish.text, _name_of(finish.hides))
+    return pts if finish is PLAIN else key_of(pts, finish.text, _name_of(finish.hides))
 
 
 def _further(index: FrameIndex, pictures: Sequence[Picture], groups: int) -> dict[Key, tuple[int, Finish]]:
