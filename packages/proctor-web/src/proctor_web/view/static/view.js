@@ -68,9 +68,9 @@
       state.version = now.version;
       state.board = now.board || "";
     } catch { /* asked again in a second */ }
-    setTimeout(look, 1000);
+    setTimeout(look, 700);
   }
-  setTimeout(look, 1000);
+  setTimeout(look, 700);
   $("#new")?.addEventListener("click", (event) => { event.preventDefault(); location.reload(); });
 
   // -- the leaderboard's conditions
