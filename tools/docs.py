@@ -130,7 +130,7 @@ def _referred(form: Any, options: Sequence[str], text: str) -> list[str]:
 
 def _metrics() -> str:
     from proctor.core import ACCURACY
-    from proctor.judges import CRITERIA_SCORE, JUDGE_VOTE, RATIONALE_METRICS, UNRESOLVED, VERDICT_METRICS
+    from proctor.judges import CRITERIA_SCORE, RATIONALE_METRICS, SINGLE_JUDGE, UNRESOLVED, VERDICT_METRICS
     from proctor.metrics import CORPUS_METRICS, GRADED_METRICS
     from proctor.metrics.ordering import RUN_METRICS
     from proctor.metrics.text import RATIONALE_F1
@@ -145,7 +145,7 @@ def _metrics() -> str:
         *VERDICT_METRICS,
         CRITERIA_SCORE,
         UNRESOLVED,
-        JUDGE_VOTE,
+        SINGLE_JUDGE,
     )
     rows = [
         [

@@ -1,6 +1,6 @@
 """The field's own words, one per thing, in names of code and in what is stored.
 
-A judge's cached reply is a judgement (votes are those of people, of a panel, or of an ensemble), what a scorer gives is a
+A judge's cached reply is a judgement (votes are those of people or of an ensemble of systems), what a scorer gives is a
 score (a mark is drawn, or stands in a text), and a store's keys say so. A name says rank, row, slot, position or location.
 """
 
@@ -42,14 +42,8 @@ OWN = {
     "proctor_challenge/teams.py": {"marks"},  # of a name: punctuation
     "proctor_train/mediqa_eval/embedded/measures.py": {"mark"},  # of punctuation
     "judges/documents.py": {"mark"},  # where a passage stands
-    "judges/panel.py": {"vote", "votes"},  # a panel votes
     "judges/passage_index.py": {"mark"},  # of an index: what it was made of
     "judges/prompt_injection.py": {"mark", "marks"},  # words of attacks, and signs in a text
-    "judges/verdict_judges.py": {"vote"},  # of a panel, as in the next ones
-    "judges/verdict_metrics.py": {"vote", "votes"},
-    "results/analyses.py": {"vote"},
-    "results/judgements.py": {"vote"},
-    "runs/judge_repetitions.py": {"votes"},
     "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames
     "results/performance.py": {"vote"},  # of an ensemble of systems
 }

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,26 @@ def test_what_can_wait_begins_when_the_first_page_was_sent(tmp_path: Path) -> No
         waited = view.view.desk.get("figures", 1, lambda: 7, 60)
         assert waited is not None
         assert waited.value == 7, "who waits is not kept waiting for a page"
+
+
+def test_what_can_wait_lets_pages_go_first(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    with opened(tmp_path / "toy.db") as (site, _):
+        view, began = site.view, list[bool]()
+        assert view.desk.get("figures", 1, lambda: began.append(True)) is None
+        for _ in range(2):
+            view.page_asked()
+        view.page_sent()
+        assert view.first_sent.is_set()
+        view.wait_for_quiet(1.0)  # longer than the quiet that is waited for
+        assert began == [], "somebody waits for the second page"
+        view.page_sent()
+        view.wait_for_quiet(60)
+        for _ in range(100):
+            if began:
+                break
+            time.sleep(0.1)
+        assert began == [True]
 
 
 def test_a_store_that_is_away_leaves_the_last_state(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_two_judges_tie_and_the_third_alone_is_asked(store: Path, servers: list[
     assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule
     shown = proctor("results", "focus", "--store", store, "--system", "mine", "--draws", "100").stdout
     assert "unresolved" in shown
-    assert "resolved, a vote missing" in shown  # the levels of what the panel left unresolved
+    assert "resolved, a judgement missing" in shown  # the levels of what the panel left unresolved
     servers[0].requests.clear()
     assert score(store, servers)[0] == 0
     assert [server.count for server in servers] == [5, 5, 5]
@@ -200,7 +200,7 @@ def test_how_far_the_judges_agree_is_said(store: Path, servers: list[FaultyServe
     code, out, err = score(store, servers, JUDGES, "--format", "json")
     assert code == 0, err
     said = json.loads(out)
-    a, b, c = (f"binary-vote[{judge}]" for judge in JUDGES)
+    a, b, c = (f"binary[{judge}]" for judge in JUDGES)
     pairs = {(one["first"], one["second"]): one for one in said["agreement"]["pairs"]}
     assert {key: (one["n"], one["agreeing"]) for key, one in pairs.items()} == {
         (a, b): (5, 3),
@@ -227,7 +227,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     done = proctor("results", "focus", "--store", store, "--flags", "--format", "json")
     found = json.loads(done.stdout)
     assert [(one["item"], one["judge"], one["flags"]) for one in found] == [
-        ("q6", f"binary-vote[{judge}]", ["prompt-injection"]) for judge in JUDGES
+        ("q6", f"binary[{judge}]", ["prompt-injection"]) for judge in JUDGES
     ]
     assert {one["text"] for one in found} == {HOSTILE}
     assert {one["reply"]["verdict"] for one in found} == {"wrong"}
@@ -275,6 +275,6 @@ def test_the_votes_are_on_disk(store: Path, servers: list[FaultyServer]) -> None
     assert score(store, servers, "a")[0] == 0
     opened = Store(store, create=False)
     (run,) = [one for one in opened.runs("focus") if one.system == "mine"]
-    assert opened.scored(run, "binary-vote[a]") == {"q2", "q3", "q4", "q5", "q6"}
+    assert opened.scored(run, "binary[a]") == {"q2", "q3", "q4", "q5", "q6"}
     assert opened.scored(run, "panel[a]") == {name for name in ANSWERS if name > "q1"}
     opened.close()

@@ -1,4 +1,4 @@
-"""The panel against scripted servers: majorities, ties, missing votes, hostile answers, and what is asked again."""
+"""The panel against scripted servers: majorities, ties, missing judgements, hostile answers, and what is asked again."""
 
 from __future__ import annotations
 
@@ -96,20 +96,20 @@ def test_every_vote_of_three_is_decided_by_the_majority_of_the_panel() -> None:
         found, how = decide(votes)
         if right >= 2 or wrong >= 2:
             assert found is (RIGHT if right >= 2 else WRONG)
-            assert how == ("resolved, a vote missing" if missing else "resolved")
+            assert how == ("resolved, a judgement missing" if missing else "resolved")
         else:
-            assert (found, how) == (None, "vote missing")  # three votes are never a tie
+            assert (found, how) == (None, "judgement missing")  # three votes are never a tie
 
 
 @pytest.mark.parametrize(
     ("votes", "expected"),
     [
         ((RIGHT,), (RIGHT, "resolved")),
-        ((None,), (None, "vote missing")),
+        ((None,), (None, "judgement missing")),
         ((WRONG, WRONG), (WRONG, "resolved")),
         ((RIGHT, WRONG), (None, "tie")),
-        ((RIGHT, None), (None, "vote missing")),
-        ((None, None), (None, "vote missing")),
+        ((RIGHT, None), (None, "judgement missing")),
+        ((None, None), (None, "judgement missing")),
     ],
 )
 def test_one_judge_decides_alone_and_two_must_agree(votes: tuple[Any, ...], expected: tuple[Any, str]) -> None:
@@ -124,9 +124,9 @@ def test_the_majority_is_the_score_and_each_vote_is_kept_under_its_judge() -> No
     assert shown(scores) == {
         ("accuracy", panel): (1.0, "right"),
         ("unresolved", panel): (0.0, "resolved"),
-        ("judge_vote", "binary-vote[openai:a]"): (1.0, "right"),
-        ("judge_vote", "binary-vote[openai:b]"): (0.0, "wrong"),
-        ("judge_vote", "binary-vote[openai:c]"): (1.0, "right"),
+        ("single_judge", "binary[openai:a]"): (1.0, "right"),
+        ("single_judge", "binary[openai:b]"): (0.0, "wrong"),
+        ("single_judge", "binary[openai:c]"): (1.0, "right"),
     }
     assert not isinstance(scores, InfrastructureError)
     behind = {one.scorer: one.judgement_key for one in scores if one.judgement_key}
@@ -159,9 +159,9 @@ def test_the_order_of_the_judges_makes_no_other_panel() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
-        ("right", "right", ("right", "resolved, a vote missing")),
-        ("wrong", "wrong", ("wrong", "resolved, a vote missing")),
-        ("right", "wrong", (None, "vote missing")),
+        ("right", "right", ("right", "resolved, a judgement missing")),
+        ("wrong", "wrong", ("wrong", "resolved, a judgement missing")),
+        ("right", "wrong", (None, "judgement missing")),
     ],
 )
 @pytest.mark.parametrize("prose", ["The answer is right.", "", '{"verdict": "right"}', verdict("maybe")])
@@ -184,7 +184,7 @@ def test_a_judge_that_declines_is_a_missing_vote() -> None:
     script = [Fault.CONTENT_FILTER]
     with FaultyServer(verdict("right"), script=script) as server:
         (scores,) = judged(server, [said("Aside.")], votes)
-    assert outcome(scores) == ("right", "resolved, a vote missing")
+    assert outcome(scores) == ("right", "resolved, a judgement missing")
     assert len(votes.kept) == 2
 
 
@@ -215,7 +215,7 @@ def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_judgements_stil
 
         found = asyncio.run(one_by_one())
         asked = sum(request.model == "c" for request in server.requests)
-    assert found == [("right", "resolved, a vote missing")] * 35 + [("right", "resolved")] * 5
+    assert found == [("right", "resolved, a judgement missing")] * 35 + [("right", "resolved")] * 5
     assert asked == 10 * 3  # ten answers, three tries each for a reply of the form
     with FaultyServer(verdict("right"), port=server.port) as server:
         healed = judged(server, [said(text) for text in texts], votes)
@@ -327,8 +327,8 @@ def test_the_prompt_of_focus_is_frozen() -> None:
     with FaultyServer(verdict("right")) as server:
         asyncio.run(run(server))
     told, bare = server.requests
-    assert_frozen("\n-----\n".join(told.texts) + "\n", SNAPSHOTS / "binary_vote_focus.txt")
-    assert_frozen("\n-----\n".join(bare.texts) + "\n", SNAPSHOTS / "binary_vote_bare.txt")
+    assert_frozen("\n-----\n".join(told.texts) + "\n", SNAPSHOTS / "binary_focus.txt")
+    assert_frozen("\n-----\n".join(bare.texts) + "\n", SNAPSHOTS / "binary_bare.txt")
 
 
 def test_the_registry_knows_it_and_it_takes_one_to_three_different_models(tmp_path: Path) -> None:

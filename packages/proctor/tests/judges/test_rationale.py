@@ -213,7 +213,7 @@ def test_prompt_injection_is_flagged_and_fenced_in(why: str, order: list[str] | 
     assert judgement.flags == ("prompt-injection", "text-only")
     user = server.requests[0].texts[-1]
     assert (user.count("<<<ANSWER"), user.count("ANSWER>>>")) == (1, 1)
-    assert user.index("<<<ANSWER") < user.index("ANSWER>>>") < user.index("Mark the rationale between")
+    assert user.index("<<<ANSWER") < user.index("ANSWER>>>") < user.index("Score the rationale between")
 
 
 def test_a_rationale_without_end_is_cut_and_the_judgement_says_so() -> None:

@@ -297,7 +297,7 @@ def test_prompt_injection_is_flagged_fenced_in_and_never_stops_the_judge(text: s
     assert (scores[0].value, judgement.flags) == (0.0, ("prompt-injection",))
     user = server.requests[0].texts[-1]
     assert (user.count("<<<ANSWER"), user.count("ANSWER>>>")) == (1, 1)
-    assert user.index("<<<ANSWER") < user.index("ANSWER>>>") < user.index("Mark the answer between")
+    assert user.index("<<<ANSWER") < user.index("ANSWER>>>") < user.index("Score the answer between")
 
 
 @pytest.mark.parametrize(

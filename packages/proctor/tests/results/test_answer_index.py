@@ -343,6 +343,26 @@ def test_excerpts_are_of_the_rows_asked_for(tmp_path: Path) -> None:
         )
 
 
+def test_one_item_is_looked_up_as_among_all_items(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    path = tmp_path / "toy.db"
+    one, all_of_them = (Store(path, create=False, read_only=True) for _ in range(2))
+    index = load_index(one, "toy")
+    for name, number in all_of_them.item_numbers("toy").items():
+        assert one.item_number("toy", name) == all_of_them.item_number("toy", name) == number
+        position = index.item_position(name)
+        assert index.items.id_of(position) == name
+    assert "by_number" not in vars(index.items.names)
+    positions = {name: index.item_position(name) for name in index.items.ids}  # now all are known
+    assert [*positions.values()] == [*range(len(index.items))]
+    assert [index.items.id_of(position) for position in positions.values()] == [*positions]
+    for store in (one, all_of_them):
+        with pytest.raises(KeyError, match="nobody"):
+            store.item_number("toy", "nobody")
+    few = index.items.only(np.arange(len(index.items)) % 2 == 1)
+    assert [few.id_of(position) for position in range(len(few))] == index.items.ids[1::2]
+
+
 def test_one_answer_is_that_of_the_item_s_history(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     for given in item_history(store, "toy", "q007").given:

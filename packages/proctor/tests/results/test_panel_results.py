@@ -23,7 +23,7 @@ from proctor.core import (
     Usage,
 )
 from proctor.core.formats import CountFormat, FreeTextFormat
-from proctor.judges import JUDGE_VOTE, PANEL_ACCURACY, UNRESOLVED
+from proctor.judges import PANEL_ACCURACY, SINGLE_JUDGE, UNRESOLVED
 from proctor.metrics import AccuracyScorer
 from proctor.reports.analysis import together_figures
 from proctor.results import (
@@ -100,7 +100,7 @@ def add(store: Store, system: str, given: list[Answer]) -> Run:
 
 def judge(store: Store, run: Run, panel: str, *verdicts: float | None) -> None:
     """A panel's scores on the first texts; None is a tie."""
-    store.declare_metrics("mixed", (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE))
+    store.declare_metrics("mixed", (PANEL_ACCURACY, UNRESOLVED, SINGLE_JUDGE))
     for number, verdict in enumerate(verdicts):
         how = "tie" if verdict is None else "resolved"
         scores = [(UNRESOLVED.name, float(verdict is None), how)]
@@ -254,7 +254,7 @@ def test_agreement_by_hand(store: Store) -> None:
         store.add_scores(
             run,
             [
-                Score(item_id=f"text{n}", metric=JUDGE_VOTE.name, value=value, scorer=name)
+                Score(item_id=f"text{n}", metric=SINGLE_JUDGE.name, value=value, scorer=name)
                 for n, value in enumerate(said)
                 if value is not None
             ],
@@ -283,7 +283,7 @@ def test_coverage_by_hand(store: Store) -> None:
     """A panel is asked about free text alone; what it left open has a cause, and what it was not asked about has none."""
     run, other = add(store, "one", answers(right=4)), add(store, "two", answers(right=2)[:5])
     store.declare_metrics("mixed", [UNRESOLVED])
-    given = [("text0", 1.0, "resolved"), ("text1", 0.0, "resolved, a vote missing"), ("text2", None, "tie")]
+    given = [("text0", 1.0, "resolved"), ("text1", 0.0, "resolved, a judgement missing"), ("text2", None, "tie")]
     for name, value, how in given:
         scores = [] if value is None else [Score(item_id=name, metric="accuracy", value=value, scorer=TWO)]
         state = Score(item_id=name, metric="unresolved", value=float(value is None), scorer=TWO, label=how)
@@ -305,7 +305,7 @@ def test_flagged_judgements_come_with_their_answers(store: Store) -> None:
     for number, flags in ((1, ("prompt-injection",)), (0, ("prompt-injection", "contradiction")), (2, ())):
         key = f"{number}" * 64
         store.put(Judgement(key=key, judge="j", item_id=f"text{number}", reply={"verdict": "right"}, flags=flags))
-        score = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", judgement_key=key)
+        score = Score(item_id=f"text{number}", metric="single_judge", value=1, scorer="j", judgement_key=key)
         store.add_scores(run, [score])
     found = flagged_judgements(store, "mixed")
     assert [(one.item, one.flags, one.text) for one in found] == [

@@ -117,9 +117,13 @@ def _encoded(pairs: Sequence[tuple[str, str]]) -> str:
 async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
     """Everything that has no route of its own."""
     request = Request(scope, receive)
-    response = await _page(request)
-    await response(scope, receive, send)
-    request.app.state.view.page_sent()
+    view: View = request.app.state.view
+    view.page_asked()
+    try:
+        response = await _page(request)
+        await response(scope, receive, send)
+    finally:
+        view.page_sent()
 
 
 async def _page(request: Request) -> Response:
@@ -272,6 +276,14 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         writer.writerow([safe_cell(row.get(name)) for name in names])
     return out.getvalue()
+
+
+def prepare_templates() -> None:
+    """Compiles the templates of all pages; each is otherwise compiled when it is first needed."""
+    environment = _environment()
+    for name in environment.list_templates(extensions=["html"]):
+        if not name.startswith("web/"):
+            environment.get_template(name)
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proctor.core import ACCURACY, interval, number, number_interval, plain_name, value
-from proctor.judges import NO_VERDICT, TIE, VOTE_MISSING
+from proctor.judges import JUDGEMENT_MISSING, NO_VERDICT, TIE
 from proctor.results import reading_once
 from proctor.runs import CODE
 from proctor_web.view.site import Asked, Page, View
@@ -25,8 +25,8 @@ WAITING = "no judgement"
 _FOLLOWS = {
     WAITING: "not asked yet, or the call failed, of which a store keeps no reason; proctor score asks",
     NO_VERDICT: "the judge declined, or its reply had another form; proctor score asks it again",
-    TIE: "its votes are equal; another judge (--fallback-model) or a person decides",
-    VOTE_MISSING: "a vote that would decide is missing; proctor score asks for it again",
+    TIE: "its judgements are equal; another judge (--fallback-model) or a person decides",
+    JUDGEMENT_MISSING: "a judgement that would decide is missing; proctor score asks for it again",
 }
 
 

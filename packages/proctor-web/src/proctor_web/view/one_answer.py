@@ -120,7 +120,7 @@ def open_answer(asked: Asked, chosen: Selected, row: int) -> Opened:
     beside = _beside(index, position, number, query.beside)
     second = None if beside is None else given(asked, item, position, beside)
     at = chosen.position(row)
-    said_by = _said_by(asked, item)
+    said_by = _said_by(asked, position)
     around = [_neighbour(asked, chosen, at, step) for step in (-1, 1)]
     pictures = [(one, picture_path(item.id, first.column, one)) for one in first.pictures[:_PICTURES]]
     return Opened(
@@ -212,7 +212,7 @@ def _neighbour(asked: Asked, chosen: Selected, at: int | None, step: int) -> str
         return ""
     index = asked.state.index
     position, number = index.located(int(chosen.rows[at + step]))
-    return answer_path(index.items.ids[position], index.columns[number]) + asked.query.but().text()
+    return answer_path(index.items.id_of(position), index.columns[number]) + asked.query.but().text()
 
 
 def given(asked: Asked, item: Item, position: int, number: int) -> Given:
@@ -289,10 +289,9 @@ SaidBy = dict[int, tuple[AnswerState, Any]]
 """By column: how its answer ended, and what was parsed."""
 
 
-def _said_by(asked: Asked, item: Item) -> SaidBy:
-    """What every run said to an item."""
+def _said_by(asked: Asked, position: int) -> SaidBy:
+    """What every run said to the item at a position."""
     index = asked.state.index
-    position = index.item_position(item.id)
     values = parsed_values(asked.view.store, index, position)
     return {
         number: (STATES[int(column.state[position])], values.get(number)) for number, column in enumerate(index.columns)

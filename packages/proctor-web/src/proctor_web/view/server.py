@@ -92,17 +92,16 @@ def serve_view(opened: OpenView, sockets: Sequence[socket.socket]) -> None:
 
 def _warm(view: View) -> None:
     """Reads what the first search and the first opened answer need, once the first page is sent: it has the processor to
-    itself."""
+    itself. All but what every opened answer needs waits until no other page follows at once."""
     view.first_sent.wait()
     if view.closed:
         return
-    for module in (
-        "proctor.systems",
-        "proctor.runs.reproduction",
-        "proctor.reports.headline",
-        "proctor.reports.summary",
-    ):
+    from proctor_web.view.app import prepare_templates
+
+    import_module("proctor.systems")
+    prepare_templates()
+    view.wait_for_quiet()
+    for module in ("proctor.runs.reproduction", "proctor.reports.headline", "proctor.reports.summary"):
         import_module(module)
-    for name, state in view.watch.states.items():
-        view.store.item_numbers(name)
+    for state in view.watch.states.values():
         state.index.read_texts(view.store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,10 @@ TOKEN = "token"  # noqa: S105 - the name of the field
 """Under this name an address may bring the token."""
 
 
+_QUIET_S = 0.4  # without a page that is asked for, before what can wait begins,
+_MOST_WAIT_S = 4.0  # at the latest after this time
+
+
 @dataclass(frozen=True)
 class Page:
     """A page: its template, what it fills in, and the same as data: `data` for JSON, `rows` for CSV."""
@@ -32,7 +37,7 @@ class Page:
 
 class View:
     """A store that is shown. `media` is the folder of the media instead of the one that the store remembers. What can wait
-    (statistics, texts read ahead) begins after the first page: `first_sent`."""
+    (statistics, texts read ahead) begins once the first page is sent (`first_sent`) and no other one follows at once."""
 
     def __init__(self, store: Store, media: str | Path | None = None) -> None:
         self.store, self.watch, self.desk = store, StoreWatch(store), FigureDesk()
@@ -40,6 +45,8 @@ class View:
         self.first_sent = threading.Event()
         self.closed = False
         self._shown: dict[str, ShownAgain] = {}
+        self._pages = threading.Condition()
+        self._answering, self._last = 0, time.monotonic()
 
     @property
     def name(self) -> str:
@@ -70,15 +77,41 @@ class View:
             self._shown[benchmark] = ShownAgain(self.store, benchmark, root)
         return self._shown[benchmark]
 
+    def page_asked(self) -> None:
+        """Somebody waits for a page."""
+        with self._pages:
+            self._answering += 1
+
     def page_sent(self) -> None:
-        """A page is with the reader: what waited for the first one begins."""
-        if not self.first_sent.is_set():
+        """A page is with the reader; the first one begins the wait of what can wait."""
+        with self._pages:
+            self._answering -= 1
+            self._last = time.monotonic()
+            first = not self.first_sent.is_set()
             self.first_sent.set()
-            self.desk.release()
+            self._pages.notify_all()
+        if first:
+            threading.Thread(target=self._release, name="proctor-release", daemon=True).start()
+
+    def wait_for_quiet(self, most_s: float = _MOST_WAIT_S) -> None:
+        """Waits until nobody has waited for a page for a moment, or for `most_s` seconds at most."""
+        end = time.monotonic() + most_s
+        with self._pages:
+            while not self.closed and (now := time.monotonic()) < end:
+                quiet = self._last + _QUIET_S
+                if not self._answering and now >= quiet:
+                    return
+                self._pages.wait(end - now if self._answering else min(end, quiet) - now)
+
+    def _release(self) -> None:
+        self.wait_for_quiet()
+        self.desk.release()
 
     def close(self) -> None:
         """Ends the threads that follow the store, and removes cached pictures."""
-        self.closed = True
+        with self._pages:
+            self.closed = True
+            self._pages.notify_all()
         self.first_sent.set()
         self.watch.stop()
         self.desk.close()

@@ -1,4 +1,4 @@
-"""Judges that give one verdict on an answer: `three-level`, `criteria`, `rationale`, and the `binary-vote` of a panel.
+"""Judges that give one verdict on an answer: `three-level`, `criteria`, `rationale`, and the `binary` one of a panel.
 
 - `three-level` scores free text with the rubric of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4), in this
   project's words or, with the prompt `paper`, in the paper's own.
@@ -38,8 +38,8 @@ from proctor.judges.registry import FramesOf
 from proctor.judges.verdict_metrics import (
     ASPECTS,
     CRITERIA_SCORE,
-    JUDGE_VOTE,
     RATIONALE_METRICS,
+    SINGLE_JUDGE,
     VERDICT_METRICS,
     ErrorType,
     PublishedVerdict,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient, Prompt
 
 _HERE = Path(__file__).parent
-PROMPTS = {name: _HERE / f"{name}.txt.j2" for name in ("binary_vote", "three_level", "criteria", "rationale")}
+PROMPTS = {name: _HERE / f"{name}.txt.j2" for name in ("binary", "three_level", "criteria", "rationale")}
 _PAPER = _HERE / "three_level.paper.txt.j2"
 _MAX_RATIONALE = 6000  # characters; a rationale for a few pictures is never longer
 
@@ -161,14 +161,14 @@ def _injection_flags(*texts: str) -> tuple[str, ...]:
     return (INJECTION_FLAG,) if any(map(has_injection, texts)) else ()
 
 
-class BinaryVote(VerdictJudge[BinaryVerdict]):
-    """One judge's vote on a short answer: right or wrong, from a model that is given the question, the reference and the
+class BinaryJudge(VerdictJudge[BinaryVerdict]):
+    """One judgement of a short answer: right or wrong, from a model that is given the question, the reference and the
     benchmark's definitions.
 
     After `give_up_after` failures in a row this object does not ask the model again; cached judgements are still found.
     """
 
-    kind = "binary-vote"
+    kind = "binary"
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
         """Everything that changes its verdicts."""
         return {**super().settings, "definitions": dict(self._definitions)}
 
-    async def vote(self, item: Item, answer: Answer) -> Score:
+    async def judge(self, item: Item, answer: Answer) -> Score:
         """This judge's score of an answer that holds a text, labelled with its verdict. Raises `InfrastructureError`
         where there is none."""
         text = str(answer.parsed)
@@ -200,7 +200,7 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
         )
         return Score(
             item_id=item.id,
-            metric=JUDGE_VOTE.name,
+            metric=SINGLE_JUDGE.name,
             value=float(reply.verdict is RightOrWrong.RIGHT),
             scorer=self.name,
             label=reply.verdict.value,

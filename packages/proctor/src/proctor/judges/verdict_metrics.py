@@ -132,11 +132,11 @@ def _label_by_score(verdict: Verdict) -> str:
 
 
 RESOLVED = "resolved"
-RESOLVED_SHORT = "resolved, a vote missing"
-"""A majority of the whole panel agrees, so that the missing vote could change nothing."""
+RESOLVED_SHORT = "resolved, a judgement missing"
+"""A majority of the whole panel agrees, so that the missing judgement could change nothing."""
 TIE = "tie"
-VOTE_MISSING = "vote missing"
-"""No majority, and a missing vote would decide."""
+JUDGEMENT_MISSING = "judgement missing"
+"""No majority, and a missing judgement would decide."""
 
 NO_VERDICT = "no verdict"
 """The judge declined, or gave no reply of the form."""
@@ -146,8 +146,8 @@ BY_FALLBACK = "resolved by the fallback"
 DECIDED_BY_A_PERSON = "decided by a person"
 """The judge had no verdict, and a person decided instead, whose name is withheld (see `decided_by`)."""
 
-AWAITING_VOTES = frozenset({RESOLVED_SHORT, VOTE_MISSING, NO_VERDICT})
-"""Another pass asks again for the missing votes of answers with these labels."""
+AWAITING_JUDGEMENTS = frozenset({RESOLVED_SHORT, JUDGEMENT_MISSING, NO_VERDICT})
+"""Another pass asks again for the missing judgements of answers with these labels."""
 
 UNRESOLVED = Metric(
     "unresolved",
@@ -155,7 +155,7 @@ UNRESOLVED = Metric(
     higher_is_better=False,
     percent=True,
     formats=("free_text",),
-    levels=(RESOLVED, RESOLVED_SHORT, BY_FALLBACK, TIE, VOTE_MISSING, NO_VERDICT),
+    levels=(RESOLVED, RESOLVED_SHORT, BY_FALLBACK, TIE, JUDGEMENT_MISSING, NO_VERDICT),
 )
 """1 where an answer has no majority, and therefore no accuracy; else 0."""
 
@@ -189,8 +189,8 @@ class PartialScoresError(NoVerdictError):
 CRITERIA_SCORE = Metric("criteria_score", "Share of the criteria's points", percent=True, formats=_FREE)
 """The points of the criteria that an answer meets over the sum of the positive points, 0 to 1."""
 
-JUDGE_VOTE = Metric("judge_vote", "Right by a single judge", percent=True, formats=_FREE)
-"""The vote of one judge of a panel: 1 for right, 0 for wrong."""
+SINGLE_JUDGE = Metric("single_judge", "Right by a single judge", percent=True, formats=_FREE)
+"""The judgement of one judge of a panel: 1 for right, 0 for wrong."""
 
 PANEL_ACCURACY = replace(ACCURACY, formats=(*ACCURACY.formats, *_FREE))
 """Accuracy that includes free text, which a panel decides."""

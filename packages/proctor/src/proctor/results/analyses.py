@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import ACCURACY, FailedPolicy, count_of, safe_cell, whole_file
-from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
+from proctor.judges import JUDGEMENT_MISSING, TIE, UNRESOLVED
 from proctor.results.arrays import ItemTable, load_items, load_labels, load_values
 from proctor.results.performance import (
     AnalysisData,
@@ -56,7 +56,7 @@ from proctor.stats import (
     sums_interval,
 )
 
-_OPEN = {TIE, VOTE_MISSING}
+_OPEN = {TIE, JUDGEMENT_MISSING}
 _LABELS = "capabilities"
 _FACTORS = ("distribution", "clinical", "context")
 

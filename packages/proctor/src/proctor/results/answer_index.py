@@ -163,13 +163,14 @@ class AnswerIndex:
 
     def item_position(self, item: str) -> int:
         """The position of an item. Raises `InputError` for an unknown id."""
-        if item not in self._positions:
+        try:
+            number = self.items.names.number_of(item)
+        except KeyError:
+            number = len(self.items.row_of)
+        position = int(self.items.row_of[number]) if number < len(self.items.row_of) else -1
+        if position < 0:
             raise InputError("item", found=repr(item), expected=f"an item of {self.card.name}")
-        return self._positions[item]
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {name: position for position, name in enumerate(self.items.ids)}
+        return position
 
     def facet_mask(self, name: str, value: str) -> Mask:
         """The items with this value of a facet. Raises `InputError` for an unknown facet."""

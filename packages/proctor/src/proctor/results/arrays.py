@@ -63,6 +63,23 @@ class ItemNames:
         with self.store.reading() as connection:
             return dict(driver_rows(connection, query))
 
+    def of(self, number: int) -> str:
+        """The id of one item: a single look-up, unless all are known. Raises `KeyError` for an unknown number."""
+        if "by_number" in vars(self):
+            return self.by_number[number]
+        return str(self._one(schema.items.c.item, schema.items.c.id == number, number))
+
+    def number_of(self, item: str) -> int:
+        """The number of one item by its id. Raises `KeyError` for an unknown id."""
+        return int(self._one(schema.items.c.id, schema.items.c.item == item, item))
+
+    def _one(self, column: ColumnElement[Any], where: ColumnElement[bool], key: object) -> Any:
+        with self.store.reading() as connection:
+            found = connection.scalar(select(column).where(schema.items.c.benchmark == self.benchmark, where))
+        if found is None:
+            raise KeyError(key)
+        return found
+
 
 @dataclass(frozen=True)
 class ItemTable:
@@ -91,6 +108,10 @@ class ItemTable:
     def ids(self) -> list[str]:
         """The id of each item."""
         return [self.names.by_number[number] for number in self.number.tolist()]
+
+    def id_of(self, position: int) -> str:
+        """The id of one item."""
+        return self.names.of(int(self.number[position]))
 
     def facet_names(self) -> list[str]:
         """The names of all facets."""

@@ -12,7 +12,7 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from proctor.core import Answer, Item, Judgement, Metric, Score, Status
-from proctor.judges import JUDGE_FLAGS, JUDGE_VOTE
+from proctor.judges import JUDGE_FLAGS, SINGLE_JUDGE
 from proctor.results.arrays import ItemTable, load_items, load_raw_series
 from proctor.runs import Run, Store, answer_from_row, chosen_runs, known_items, schema
 from proctor.stats import Estimate, Resampling, krippendorff_alpha, mean_interval
@@ -170,7 +170,7 @@ def judge_agreement(
     runs: Sequence[Run],
     judges: Sequence[str],
     *,
-    metric: Metric = JUDGE_VOTE,
+    metric: Metric = SINGLE_JUDGE,
     all_items: bool = False,
     draws: int = 2000,
     seed: int = 0,
@@ -371,7 +371,7 @@ def given_answer(
 ) -> GivenAnswer:
     """One run's answer to an item, with its scores and the judgements behind them. `keys` are the metrics and scorers that
     may have scored it; by default those of the run are looked up. Raises `KeyError` for an unknown item."""
-    answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
+    answers, number = schema.answers, store.item_number(run.benchmark, item_id)
     with store.reading() as connection:
         own = select(answers).where(schema.repetition_of(answers, run.id, repetition), answers.c.item == number)
         row = connection.execute(own).mappings().first()

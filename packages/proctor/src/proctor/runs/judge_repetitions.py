@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, select, tuple_
 
 from proctor.core import Score, environment_scrubber
-from proctor.judges import AWAITING_VOTES, RESOLVED, UNRESOLVED, is_decided
+from proctor.judges import AWAITING_JUDGEMENTS, RESOLVED, UNRESOLVED, is_decided
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts, upsert_rows
 from proctor.runs.store import Run, Store
@@ -122,7 +122,7 @@ def _state(singles: Mapping[int, Sequence[Score]], states: Sequence[Score]) -> S
     if without < len(singles):
         solved = next((score for score in states if score.value != 1), states[0])
         return solved.model_copy(update={"value": 0.0, "label": solved.label if solved.value != 1 else RESOLVED})
-    return next((score for score in states if score.label in AWAITING_VOTES), states[0])
+    return next((score for score in states if score.label in AWAITING_JUDGEMENTS), states[0])
 
 
 def _key(row: Mapping[str, Any]) -> _Key:

@@ -94,7 +94,7 @@ def _awaiting(store: Store, run: Run, scorer: core.Scorer, repetition: int) -> s
 
 
 def _is_open(label: str, *, fallback: bool) -> bool:
-    return label in (judges.AWAITING_VOTES | {judges.TIE} if fallback else judges.AWAITING_VOTES)
+    return label in (judges.AWAITING_JUDGEMENTS | {judges.TIE} if fallback else judges.AWAITING_JUDGEMENTS)
 
 
 def keep_judged(store: Store, done: list[JudgedScore], scorer: core.Scorer, several: Mapping[int, bool]) -> None:

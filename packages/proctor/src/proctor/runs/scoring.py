@@ -123,7 +123,7 @@ class PaidJudgements:
 @dataclass
 class JudgeTally:
     """Progress: of `total` answers (with repetitions of the judge: judgements), `scored` ones have a score; on `unresolved` ones a panel found no majority; `unscored`
-    ones got no verdict, and are stored as unresolved. `awaiting` ones of the first two lack a judge's vote, and another
+    ones got no verdict, and are stored as unresolved. `awaiting` ones of the first two lack a judgement, and another
     pass asks for it."""
 
     total: int = 0
@@ -151,7 +151,7 @@ class JudgeTally:
             self.unresolved += 1
         else:
             self.scored += 1
-        self.awaiting += panel is not None and panel.label in judges.AWAITING_VOTES
+        self.awaiting += panel is not None and panel.label in judges.AWAITING_JUDGEMENTS
 
 
 async def judge_all(

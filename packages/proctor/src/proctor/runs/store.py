@@ -477,6 +477,19 @@ class Store:
                 self._fingerprints[benchmark] = known["fingerprint"]
         return self._item_ids[benchmark]
 
+    def item_number(self, benchmark: str, item: str) -> int:
+        """The number of one item: a single look-up, unless all are known. Raises `KeyError` for an unknown item."""
+        if benchmark in self._item_ids:
+            return self._item_ids[benchmark][item]
+        table = schema.items
+        with self.reading() as connection:
+            known = self._benchmark(connection, benchmark)
+            query = select(table.c.id).where(table.c.benchmark == known["id"], table.c.item == item)
+            number: int | None = connection.scalar(query)
+        if number is None:
+            raise KeyError(item)
+        return number
+
     def known_fingerprint(self, benchmark: str) -> str:
         """The fingerprint of a benchmark's items when their numbers were read: without a look at the database from then
         on."""

@@ -65,8 +65,8 @@ TRACKS = {
 
 _NOTES = (
     (
-        "Free text is right where most judges of a panel say so (proctor score {benchmark}). A tie, or a vote that is missing "
-        "and would decide, leaves an answer unresolved: neither right nor wrong, and counted beside the figures. The "
+        "Free text is right where most judges of a panel say so (proctor score {benchmark}). A tie, or a judgement that "
+        "is missing and would decide, leaves an answer unresolved: neither right nor wrong, and counted beside the figures. The "
         "challenge's document names the majority and says nothing of either."
     ),
     "A late, missing or unreadable answer is wrong, as in the challenge; scores carry the cause as their label.",
