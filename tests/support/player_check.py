@@ -35,19 +35,19 @@ window.thePlayer = async () => {
   while (!player.ready) await new Promise((done) => setTimeout(done, 20));
   return player;
 };
-window.sought = async (places, turn) => {
+window.sought = async (frames, turn) => {
   const player = await thePlayer();
   const [video, { width, height }] = [player.video, player.table];
-  const told = [];
-  for (const place of places) {
-    const shown = await player.show(place);
+  const seen = [];
+  for (const frame of frames) {
+    const shown = await player.show(frame);
     const image = player.root.querySelector('[data-part="stage"] img');
     const over = !shown || image.hidden ? -2 : readClock(image, image.naturalWidth, image.naturalHeight, turn);
     if (video.seeking) await new Promise((done) => video.addEventListener("seeked", done, { once: true }));
     const under = readClock(video, width, height, turn);
-    told.push([place, player.root.dataset.pts, over, under]);
+    seen.push([frame, player.root.dataset.pts, over, under]);
   }
-  return told;
+  return seen;
 };
 window.played = async (rate, first, last, turn) => {
   const player = await thePlayer();
@@ -55,22 +55,22 @@ window.played = async (rate, first, last, turn) => {
   await player.show(first);
   player.window(first, last);
   player.looping = false;
-  const told = [];
+  const readings = [];
   const note = ({ detail }) => {
     if (detail.exact || player.moving !== 1) return;
     const seen = new VideoFrame(video); /* with its own time: Chromium may have gone on since it told */
     const timed = seen.timestamp > 1000; /* microseconds; Firefox has none worth the name, and does not turn them */
-    const now = timed ? player.times.presented(seen.timestamp / 1e6) : detail.place;
+    const now = timed ? player.times.presented(seen.timestamp / 1e6) : detail.frame;
     const own = readClock(seen, width, height, turn);
     const clock = timed || own >= 0 ? own : readClock(video, width, height, turn);
     seen.close();
-    told.push([detail.place, detail.pts, now, clock]);
+    readings.push([detail.frame, detail.pts, now, clock]);
   };
   player.root.addEventListener("frame", note);
   await player.play(rate);
   while (player.moving) await new Promise((done) => setTimeout(done, 20));
   player.root.removeEventListener("frame", note);
-  return told;
+  return readings;
 };
 """.replace("BITS", str(BITS))
 
@@ -86,7 +86,7 @@ class ClockTruth:
 
 @dataclass(frozen=True)
 class Sought:
-    """One picture that was asked for: its place, the timestamp that the page tells, the clock in the picture that the
+    """One picture that was asked for: its index, the timestamp that the page tells, the clock in the picture that the
     page shows, and the one in the video below it, which only the browser can answer for."""
 
     position: int

@@ -26,7 +26,7 @@ _SPOKEN = (
     "placeholder",
     "data-need",
     "data-needs",
-    "data-place",
+    "data-position",
     "data-cite",
     "data-sentence",
     "data-remove",

@@ -170,7 +170,7 @@ def test_backwards_it_goes_picture_by_picture_to_the_start_of_the_window(chromiu
         await page.evaluate(
             "thePlayer().then(async (p) => { await p.show(9); window.seen = [];"
             "p.root.addEventListener('frame', ({ detail }) => { const i = p.image;"
-            "window.seen.push([detail.place, readClock(i, i.naturalWidth, i.naturalHeight, 0)]); }); })"
+            "window.seen.push([detail.frame, readClock(i, i.naturalWidth, i.naturalHeight, 0)]); }); })"
         )
         await page.press("j")
         await settled(page, pts[0])

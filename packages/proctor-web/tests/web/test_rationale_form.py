@@ -113,7 +113,7 @@ def test_sentences_come_after_the_order_and_the_order_stays(engine: Engine) -> N
         (corrected("C is dark."), ["rationale.citation"]),  # the citations of the old sentence are not inherited
         (corrected("C is dark, A is not.", "C"), ["rationale.named"]),
         (corrected("C shows what D shows.", "C"), ["rationale.named"]),
-        (corrected("A comes before C.", "A", "C"), ["rationale.told"]),
+        (corrected("A comes before C.", "A", "C"), ["rationale.contradicts"]),
         (corrected("C comes before A.", "A", "C"), []),
         (corrected("A pad is dark.", "C"), []),
         ({"s1": {"verdict": "remove"}}, ["rationale.sentences"]),

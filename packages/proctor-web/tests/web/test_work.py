@@ -71,7 +71,7 @@ def test_an_old_window_is_told_and_changes_nothing(review: ReviewSite, people: d
     anna.save(item, ACCEPT)
     told = anna.save(item, REJECT)
     assert (told.status_code, told.json()["revision"]) == (409, 1)
-    assert "another window" in told.json()["told"]
+    assert "another window" in told.json()["message"]
     assert anna.save(item, ACCEPT).json() == {"revision": 1}  # the same once more: an answer that was lost
 
 

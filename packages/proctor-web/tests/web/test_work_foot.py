@@ -24,6 +24,7 @@ def test_a_question_says_what_is_still_to_do_and_leads_to_it(review: ReviewSite)
         await press(page, "1", "s")
         await until(page, "!document.querySelector('[data-missing]').hidden")
         assert await page.evaluate(todo) == "Still to do: 3 checks, decision"
+        assert await page.evaluate("document.querySelector('[data-missing] li').textContent") == "Not yet complete:"
         assert await in_view(page, "[data-missing]")
         assert await in_view(page, "[data-seal]")
         assert await page.evaluate("document.activeElement.name") == "check-one_right"

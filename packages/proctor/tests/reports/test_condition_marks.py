@@ -54,6 +54,14 @@ def test_the_style_sheet_has_the_same_colours() -> None:
             assert f".f-{prefix}{number} {{" in STYLE
 
 
+def test_every_outcome_of_an_answer_has_a_style() -> None:
+    script = (ASSETS / "browser.js").read_text("utf-8")
+    (outcomes,) = re.findall(r"const OUTCOMES = \{(.*)\};", script)
+    names = re.findall(r"(\w+): ", outcomes)
+    assert names == ["right", "partly", "wrong", "unscored"]
+    assert [name for name in names if not re.search(rf"(?m)^(?:\.\w+, )*\.{name}\b", STYLE)] == []
+
+
 def test_every_condition_has_its_own_score_whatever_others_there_are() -> None:
     names = CONDITIONS.names()
     every = condition_numbers(names)

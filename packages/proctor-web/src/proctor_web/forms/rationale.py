@@ -134,9 +134,9 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
         row = {name: number for number, name in enumerate(body.recorded)}
         lettered = all(len(name) == 1 and name.isupper() for name in body.ids)
         named = mentioned(decision.text) if lettered else ()
-        told = [pair for pair in told_order(decision.text) if {*pair} <= row.keys()]
+        stated = [pair for pair in told_order(decision.text) if {*pair} <= row.keys()]
         faults = ["rationale.named"] if any(label not in decision.frames for label in named) else []
-        return faults + (["rationale.told"] if any(row[one] >= row[other] for one, other in told) else [])
+        return faults + (["rationale.contradicts"] if any(row[one] >= row[other] for one, other in stated) else [])
 
     def media_needed(self, body: RationaleBody) -> int:
         return 1 + max(frame.media for frame in body.frames)

@@ -115,7 +115,7 @@ def _saving(act: Callable[Concatenate[Request, P], dict[str, JsonValue]]) -> Cal
         except InputError as error:
             key, status = "work.refused", 422
             more["missing"] = [str(error)]
-        return JSONResponse({"told": text(language, key), **more}, status)
+        return JSONResponse({"message": text(language, key), **more}, status)
 
     return answered
 

@@ -61,17 +61,17 @@ class Boxes {
     this.keep(some);
   }
 
-  placeOf(box) { return this.player.times.at(box.time); }
+  frameOf(box) { return this.player.times.at(box.time); }
 
-  here(box) { return this.placeOf(box) === this.player.place; }
+  here(box) { return this.frameOf(box) === this.player.frame; }
 
-  timeAt(place) { return Math.max(0, this.player.times.time(place)); }
+  timeAt(frame) { return Math.max(0, this.player.times.time(frame)); }
 
-  /* The hash of the picture at a place, into all boxes there that have none yet. */
-  async sign(place) {
-    const hash = await this.player.sha256(place);
+  /* The hash of the picture of a frame, into all boxes there that have none yet. */
+  async sign(frame) {
+    const hash = await this.player.sha256(frame);
     const some = this.all;
-    const unsigned = some.filter((one) => !one.frame_sha256 && this.placeOf(one) === place);
+    const unsigned = some.filter((one) => !one.frame_sha256 && this.frameOf(one) === frame);
     if (!hash || !unsigned.length) return;
     for (const one of unsigned) one.frame_sha256 = hash;
     this.keep(some);
@@ -80,12 +80,12 @@ class Boxes {
   add(some) {
     const before = this.all;
     this.keep([...before, ...some]);
-    for (const place of new Set(some.map((one) => this.placeOf(one)))) this.sign(place);
+    for (const frame of new Set(some.map((one) => this.frameOf(one)))) this.sign(frame);
     return before.length;
   }
 
-  box(fields, place = this.player.place) {
-    return { time: this.timeAt(place), label: this.label, instance: "", frame_sha256: "", by: "hand", ...fields };
+  box(fields, frame = this.player.frame) {
+    return { time: this.timeAt(frame), label: this.label, instance: "", frame_sha256: "", by: "hand", ...fields };
   }
 
   /* -- what is seen */
@@ -129,12 +129,12 @@ class Boxes {
 
   shape(box, data, chosen) {
     const kind = this.classes.findIndex((one) => one.value === box.label);
-    const told = `${box.label} ${box.instance ?? ""}`.trim();
-    const one = element("div", { className: chosen ? "box chosen" : "box", tabIndex: 0, data }, element("span", { textContent: told }));
+    const name = `${box.label} ${box.instance ?? ""}`.trim();
+    const one = element("div", { className: chosen ? "box chosen" : "box", tabIndex: 0, data }, element("span", { textContent: name }));
     const percent = (value) => `${Math.round(value * 100)} %`;
     one.setAttribute("role", "button");
     one.setAttribute("aria-pressed", String(chosen));
-    one.setAttribute("aria-label", [told, ...["x", "y", "width", "height"].map((name) => percent(box[name]))].join(", "));
+    one.setAttribute("aria-label", [name, ...["x", "y", "width", "height"].map((side) => percent(box[side]))].join(", "));
     Object.assign(one.style, {
       left: `${100 * box.x}%`, top: `${100 * box.y}%`, width: `${100 * box.width}%`, height: `${100 * box.height}%`,
     });
@@ -147,24 +147,24 @@ class Boxes {
     const left = this.proposals.length - decisions.accepted.length - decisions.refused.length;
     this.left.textContent = left ? this.words.left.replace("{count}", String(left)) : "";
     this.times.replaceChildren(...this.due.slice(0, 200).map((time) => {
-      const place = this.player.times.at(time);
-      const count = some.filter((one) => this.placeOf(one) === place).length;
+      const frame = this.player.times.at(time);
+      const count = some.filter((one) => this.frameOf(one) === frame).length;
       const chip = element("button", { type: "button", textContent: `${time.toFixed(1)} s${count ? ` · ${count}` : ""}`, data: { seek: time } });
-      if (place === this.player.place) chip.setAttribute("aria-current", "time");
+      if (frame === this.player.frame) chip.setAttribute("aria-current", "time");
       return chip;
     }));
     const last = new Map();
     for (const one of some) if (one.instance && !(last.get(one.instance)?.time > one.time)) last.set(one.instance, one);
-    const told = JSON.stringify([...last.values()]);
-    if (told === this.sighted) return;
-    this.sighted = told;
+    const sightings = JSON.stringify([...last.values()]);
+    if (sightings === this.sighted) return;
+    this.sighted = sightings;
     this.known.replaceChildren(...[...last].map(([id, box]) => this.sighting(id, box)));
   }
 
   /* An instance with what it looked like when it was last seen. */
   sighting(id, box) {
     const canvas = element("canvas", { width: THUMB, height: THUMB });
-    this.player.picture(this.placeOf(box), true).then((image) => {
+    this.player.picture(this.frameOf(box), true).then((image) => {
       if (!image) return;
       const [width, height] = [image.naturalWidth, image.naturalHeight];
       const part = [box.x * width, box.y * height, box.width * width, box.height * height];
@@ -219,15 +219,15 @@ class Boxes {
       this.keep(this.all.filter((_, other) => other !== at));
     },
     copy: async () => {
-      const place = this.next(1);
-      if (place === null) return;
+      const frame = this.next(1);
+      if (frame === null) return;
       const some = this.all;
       const mine = (this.chosen === null ? some : [some[this.chosen]]).filter((one) => this.here(one));
-      const taken = some.filter((one) => this.placeOf(one) === place);
+      const taken = some.filter((one) => this.frameOf(one) === frame);
       const fresh = mine.filter((one) => !one.instance || !taken.some((other) => alike(one, other)));
       const first = some.length;
-      this.add(fresh.map((one) => ({ ...one, time: this.timeAt(place), frame_sha256: "", by: "copied" })));
-      await this.player.step(place - this.player.wanted);
+      this.add(fresh.map((one) => ({ ...one, time: this.timeAt(frame), frame_sha256: "", by: "copied" })));
+      await this.player.step(frame - this.player.wanted);
       if (fresh.length) this.choose(first);
     },
     fill: () => {
@@ -235,8 +235,8 @@ class Boxes {
       if (!from) return;
       const mine = some.filter((one) => alike(one, from));
       const to = mine.filter((one) => one.time > from.time).sort((a, b) => a.time - b.time)[0];
-      const taken = mine.map((one) => this.placeOf(one));
-      if (to) this.add(this.between(from, to).filter((one) => !taken.includes(this.placeOf(one))));
+      const taken = mine.map((one) => this.frameOf(one));
+      if (to) this.add(this.between(from, to).filter((one) => !taken.includes(this.frameOf(one))));
     },
     before: () => this.go(-1),
     after: () => this.go(1),
@@ -244,8 +244,8 @@ class Boxes {
     refuse: () => this.decide("refused"),
   };
 
-  /* The places at which boxes are due: the form's, or each second from a time on. */
-  places(from) {
+  /* The frames on which boxes are due: the form's, or each second from a time on. */
+  dueFrames(from) {
     const { times, clip } = this.player;
     if (this.due.length) return [...new Set(this.due.map((time) => times.at(time)))].sort((a, b) => a - b);
     const found = new Set();
@@ -258,19 +258,19 @@ class Boxes {
 
   next(way) {
     const here = this.player.wanted;
-    const places = this.places(this.player.times.time(here));
-    return (way > 0 ? places.find((one) => one > here) : places.findLast((one) => one < here)) ?? null;
+    const frames = this.dueFrames(this.player.times.time(here));
+    return (way > 0 ? frames.find((one) => one > here) : frames.findLast((one) => one < here)) ?? null;
   }
 
   go(way) {
-    const place = this.next(way);
-    return place === null ? null : this.player.step(place - this.player.wanted);
+    const frame = this.next(way);
+    return frame === null ? null : this.player.step(frame - this.player.wanted);
   }
 
   between(from, to) {
-    const [first, last] = [this.placeOf(from), this.placeOf(to)];
-    return this.places(from.time).filter((place) => place > first && place < last).map((place) => {
-      const time = this.timeAt(place);
+    const [first, last] = [this.frameOf(from), this.frameOf(to)];
+    return this.dueFrames(from.time).filter((frame) => frame > first && frame < last).map((frame) => {
+      const time = this.timeAt(frame);
       const share = (time - from.time) / (to.time - from.time);
       const part = (name) => exact(from[name] + share * (to[name] - from[name]));
       const extent = { x: part("x"), y: part("y"), width: part("width"), height: part("height") };
@@ -287,9 +287,9 @@ class Boxes {
     if (at === undefined) return open.length ? this.player.seek(this.proposals[open[0]].time) : null;
     decisions[how].push(at);
     const some = this.all;
-    if (how === "accepted") some.push({ ...this.proposals[at], time: this.timeAt(this.player.place), frame_sha256: "", by: "proposal" });
+    if (how === "accepted") some.push({ ...this.proposals[at], time: this.timeAt(this.player.frame), frame_sha256: "", by: "proposal" });
     this.keep(some, decisions);
-    return this.sign(this.player.place);
+    return this.sign(this.player.frame);
   }
 
   key(event) {

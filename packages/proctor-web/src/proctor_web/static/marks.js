@@ -38,11 +38,11 @@ function order(form, page) {
   const frames = [...strip.querySelectorAll("[data-frame]")];
   const ids = frames.map((one) => one.dataset.frame);
   const draw = () => {
-    const placed = value(control);
+    const ordered = value(control);
     const focused = document.activeElement;
-    for (const id of [...placed, ...ids.filter((one) => !placed.includes(one))]) {
+    for (const id of [...ordered, ...ids.filter((one) => !ordered.includes(one))]) {
       const one = frames[ids.indexOf(id)];
-      const at = placed.indexOf(id);
+      const at = ordered.indexOf(id);
       one.querySelector("output").textContent = at < 0 ? "" : strip.dataset.position.replace("{number}", at + 1);
       (at < 0 ? open : done).append(one);
     }
@@ -51,12 +51,12 @@ function order(form, page) {
   const keep = keeper(control, page, draw);
   const nothing = form.querySelector("[data-nothing]");
   const add = (id) => {
-    const placed = value(control);
-    if (placed.includes(id)) return;
+    const ordered = value(control);
+    if (ordered.includes(id)) return;
     if (nothing) nothing.checked = false;
-    placed.push(id);
-    if (placed.length === ids.length - 1) placed.push(ids.find((one) => !placed.includes(one)));
-    keep(placed);
+    ordered.push(id);
+    if (ordered.length === ids.length - 1) ordered.push(ids.find((one) => !ordered.includes(one)));
+    keep(ordered);
   };
   form.addEventListener("nothing", () => keep([]));
   let dragged = null;
@@ -140,9 +140,9 @@ function moments(form, page) {
   const control = form.querySelector("[data-marks]");
   const draw = () => {
     const some = value(control);
-    list.replaceChildren(...some.map((one, place) => {
+    list.replaceChildren(...some.map((one, at) => {
       const remove = element("button", { type: "button", textContent: "×", ariaLabel: `${list.dataset.remove} ${one.kind} ${one.time} s` });
-      remove.addEventListener("click", () => keep(some.filter((_, other) => other !== place)));
+      remove.addEventListener("click", () => keep(some.filter((_, other) => other !== at)));
       return element("li", {}, element("button", { type: "button", textContent: `${one.time.toFixed(2)} s`, data: { seek: one.time } }), ` ${one.kind} `, remove);
     }));
     line?.();
@@ -153,7 +153,7 @@ function moments(form, page) {
     button.addEventListener("click", async () => {
       const player = await page.player();
       if (!player) return;
-      const time = player.times.time(player.place); /* not rounded: it leads back to this very picture */
+      const time = player.times.time(player.frame); /* not rounded: it leads back to this very picture */
       const some = [...value(control), { time: Math.max(0, time), kind: button.dataset.mark }];
       form.querySelector("[data-nothing]").checked = false;
       keep(some.sort((a, b) => a.time - b.time));

@@ -25,8 +25,8 @@ export function clockText(seconds) {
   return `${two(h)}:${two(m)}:${two(s)}.${String(ms % 1000).padStart(3, "0")}`;
 }
 
-/* Which picture is when. Places count pictures from 0; times are seconds of the item's clock, played ones count from the
-   first picture, which is at the video's second `lead`. */
+/* Which picture is when. A frame is the index of a picture, from 0; times are seconds of the item's clock, played ones
+   count from the first picture, which is at the video's second `lead`. */
 export class FrameTimes {
   constructor(table) {
     const [top, bottom] = table.time_base;
@@ -40,9 +40,9 @@ export class FrameTimes {
     this.last = this.played.length - 1;
   }
 
-  pts(place) { return (this.first + BigInt(this.ticks[place])).toString(); }
+  pts(frame) { return (this.first + BigInt(this.ticks[frame])).toString(); }
 
-  time(place) { return this.origin + this.played[place]; }
+  time(frame) { return this.origin + this.played[frame]; }
 
   /* The last picture that begins at or before a played time, which may be off by rounding. */
   under(played) {
@@ -58,15 +58,15 @@ export class FrameTimes {
      after a seek, in Firefox, the one sought. */
   presented(mediaTime) {
     const played = mediaTime - this.lead;
-    const place = this.under(played);
-    if (place === this.last) return place;
-    const [begin, end] = [this.played[place], this.played[place + 1]];
-    return played - begin > 0.75 * (end - begin) ? place + 1 : place;
+    const frame = this.under(played);
+    if (frame === this.last) return frame;
+    const [begin, end] = [this.played[frame], this.played[frame + 1]];
+    return played - begin > 0.75 * (end - begin) ? frame + 1 : frame;
   }
 
   at(time) { return this.under(time - this.origin); }
 
-  placeOf(pts) {
+  frameOf(pts) {
     const tick = Number(BigInt(pts) - this.first);
     let [low, high] = [0, this.last];
     while (low < high) {
@@ -77,13 +77,13 @@ export class FrameTimes {
   }
 
   /* The video's second well inside a picture's own time, so that no rounding leads to its neighbour. */
-  inside(place) {
-    if (place < this.last) return this.lead + (this.played[place] + this.played[place + 1]) / 2;
-    return this.lead + this.played[place] + (place ? Math.min(0.005, (this.played[place] - this.played[place - 1]) / 2) : 0);
+  inside(frame) {
+    if (frame < this.last) return this.lead + (this.played[frame] + this.played[frame + 1]) / 2;
+    return this.lead + this.played[frame] + (frame ? Math.min(0.005, (this.played[frame] - this.played[frame - 1]) / 2) : 0);
   }
 }
 
-/* Shows one clip. Sends "frame" to its element for each picture that appears: detail {place, pts, time, exact}. */
+/* Shows one clip. Sends "frame" to its element for each picture that appears: detail {frame, pts, time, exact}. */
 export class Player {
   static async open(root) {
     for (;;) {
@@ -109,13 +109,13 @@ export class Player {
     this.rate = 1;
     this.moving = 0; /* 0: still; 1: by the video; 2: picture by picture, also backwards */
     this.asShown = false;
-    this.wanted = this.place = this.clip[0];
+    this.wanted = this.frame = this.clip[0];
     this.pictures = new Map();
     this.turn = 0;
     this.build();
     this.listen();
     if (table.plays) this.load();
-    this.show(this.place);
+    this.show(this.frame);
   }
 
   build() {
@@ -159,7 +159,7 @@ export class Player {
     }
     this.video.addEventListener("loadeddata", () => {
       this.root.dataset.video = "ready";
-      if (this.moving !== 1) this.video.currentTime = this.times.inside(this.place);
+      if (this.moving !== 1) this.video.currentTime = this.times.inside(this.frame);
     }, { once: true });
     this.video.src = address;
   }
@@ -169,8 +169,8 @@ export class Player {
   /* -- standing still */
 
   /* Shows a picture: by its own JPEG, when that is there. Resolves to whether it is what is seen now. */
-  async show(place) {
-    this.wanted = Math.min(Math.max(place, 0), this.times.last);
+  async show(frame) {
+    this.wanted = Math.min(Math.max(frame, 0), this.times.last);
     const [asked, turn] = [this.wanted, ++this.turn];
     this.root.setAttribute("aria-busy", "true");
     const image = await this.picture(asked);
@@ -182,25 +182,25 @@ export class Player {
       this.image = image;
     }
     image.hidden = false;
-    this.told(asked, true);
+    this.notify(asked, true);
     if (this.ready && !this.moving) this.video.currentTime = this.times.inside(asked);
     if (!this.moving) for (const near of [1, -1, 2, 3]) this.picture(asked + near, true);
     return true;
   }
 
-  /* The decoded JPEG of a place, fetched once; a dropped connection is told, and tried again while it is wanted. */
-  async picture(place, ahead = false) {
-    if (place < 0 || place > this.times.last) return null;
-    const address = `${this.root.dataset.media}/frame/${this.times.pts(place)}${this.asShown ? "?as_shown=true" : ""}`;
+  /* The decoded JPEG of a frame, fetched once; a dropped connection is reported, and tried again while it is wanted. */
+  async picture(frame, ahead = false) {
+    if (frame < 0 || frame > this.times.last) return null;
+    const address = `${this.root.dataset.media}/frame/${this.times.pts(frame)}${this.asShown ? "?as_shown=true" : ""}`;
     if (!this.pictures.has(address)) {
-      this.pictures.set(address, this.fetched(address, () => !ahead && this.wanted === place));
+      this.pictures.set(address, this.fetched(address, () => !ahead && this.wanted === frame));
       while (this.pictures.size > PREFETCHED) this.pictures.delete(this.pictures.keys().next().value);
     }
     const kept = this.pictures.get(address);
     const image = await kept;
     if (!image) {
       if (this.pictures.get(address) === kept) this.pictures.delete(address);
-      if (!ahead && this.wanted === place) return this.picture(place);
+      if (!ahead && this.wanted === frame) return this.picture(frame);
     }
     return image;
   }
@@ -224,10 +224,10 @@ export class Player {
     }
   }
 
-  /* The SHA-256 of a place's JPEG as large as the file: what is stored with whatever was drawn on it. Null offline. */
-  async sha256(place) {
+  /* The SHA-256 of a frame's JPEG as large as the file: what is stored with whatever was drawn on it. Null offline. */
+  async sha256(frame) {
     try {
-      const answer = await fetch(`${this.root.dataset.media}/frame/${this.times.pts(place)}`);
+      const answer = await fetch(`${this.root.dataset.media}/frame/${this.times.pts(frame)}`);
       if (!answer.ok) return null;
       const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await answer.arrayBuffer()));
       return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -242,9 +242,9 @@ export class Player {
   seek(time) { this.halt(); return this.show(this.times.at(time)); }
 
   showPts(pts) {
-    const place = this.times.placeOf(pts);
+    const frame = this.times.frameOf(pts);
     this.halt();
-    return place < 0 ? Promise.resolve(false) : this.show(place);
+    return frame < 0 ? Promise.resolve(false) : this.show(frame);
   }
 
   /* -- motion */
@@ -252,8 +252,8 @@ export class Player {
   async play(rate = this.rate) {
     this.halt();
     this.rate = rate;
-    this.told(this.place, this.moving === 0);
-    if (this.place < this.loop[0] || this.place >= this.loop[1]) this.place = this.loop[rate < 0 ? 1 : 0];
+    this.notify(this.frame, this.moving === 0);
+    if (this.frame < this.loop[0] || this.frame >= this.loop[1]) this.frame = this.loop[rate < 0 ? 1 : 0];
     const turn = ++this.turn;
     if (rate < 0 || !this.ready) {
       this.moving = 2;
@@ -268,7 +268,7 @@ export class Player {
   async start(turn) {
     const video = this.video;
     video.playbackRate = this.rate;
-    video.currentTime = this.times.inside(this.place);
+    video.currentTime = this.times.inside(this.frame);
     this.watch(turn);
     try {
       await video.play();
@@ -280,11 +280,11 @@ export class Player {
   /* Follows the video: each picture that it presents says by its media time which one it is. */
   watch(turn) {
     const video = this.video;
-    const presented = (place) => {
+    const presented = (frame) => {
       if (turn !== this.turn) return;
       this.image.hidden = true;
-      this.told(place, false);
-      if (this.place < this.loop[1]) next(); else over();
+      this.notify(frame, false);
+      if (this.frame < this.loop[1]) next(); else over();
     };
     const over = () => {
       if (turn !== this.turn) return;
@@ -309,12 +309,12 @@ export class Player {
 
   /* Motion by single pictures: backwards, and where there is no video to play. */
   async shuttle(turn) {
-    const [began, from] = [performance.now(), this.times.played[this.place]];
+    const [began, from] = [performance.now(), this.times.played[this.frame]];
     while (turn === this.turn) {
       const passed = (performance.now() - began) / 1000 * this.rate;
-      const place = this.times.under(from + passed);
-      const over = this.rate < 0 ? place <= this.loop[0] : place >= this.loop[1];
-      const due = over ? this.loop[this.rate < 0 ? 0 : 1] : place;
+      const frame = this.times.under(from + passed);
+      const over = this.rate < 0 ? frame <= this.loop[0] : frame >= this.loop[1];
+      const due = over ? this.loop[this.rate < 0 ? 0 : 1] : frame;
       this.wanted = due;
       const image = await this.picture(due);
       if (turn !== this.turn) return;
@@ -322,11 +322,11 @@ export class Player {
         this.image.replaceWith(image);
         this.image = image;
         image.hidden = false;
-        this.told(due, true);
+        this.notify(due, true);
       }
       if (over && !this.looping) return void this.halt();
       if (over) {
-        this.place = this.loop[this.rate < 0 ? 1 : 0];
+        this.frame = this.loop[this.rate < 0 ? 1 : 0];
         return void this.shuttle(turn);
       }
       await new Promise(requestAnimationFrame);
@@ -338,35 +338,35 @@ export class Player {
     if (!this.moving) return;
     this.moving = 0;
     this.turn += 1;
-    this.wanted = this.place;
+    this.wanted = this.frame;
     this.video.pause();
     delete this.root.dataset.moving;
   }
 
   /* Ends motion on the exact picture of where it is. */
-  stop(place = this.place) { this.halt(); return this.show(place); }
+  stop(frame = this.frame) { this.halt(); return this.show(frame); }
 
   toggle() { return this.moving ? this.stop() : this.play(Math.abs(this.rate)); }
 
   faster(by) {
-    const places = RATES.map((rate) => Math.abs(rate - Math.abs(this.rate)));
-    const next = places.indexOf(Math.min(...places)) + by;
+    const distances = RATES.map((rate) => Math.abs(rate - Math.abs(this.rate)));
+    const next = distances.indexOf(Math.min(...distances)) + by;
     this.rate = RATES[Math.min(Math.max(next, 0), RATES.length - 1)];
     if (this.moving === 1) this.video.playbackRate = this.rate;
     else if (this.moving) this.play(this.rate);
-    this.told(this.place, this.moving === 0);
+    this.notify(this.frame, this.moving === 0);
   }
 
   /* -- the window that is played */
 
-  begin(place = this.place) { this.window(place, Math.max(place, this.loop[1])); }
+  begin(frame = this.frame) { this.window(frame, Math.max(frame, this.loop[1])); }
 
-  end(place = this.place) { this.window(Math.min(place, this.loop[0]), place); }
+  end(frame = this.frame) { this.window(Math.min(frame, this.loop[0]), frame); }
 
   window(first, last) {
     this.loop = [first, last];
     this.looping = first !== this.clip[0] || last !== this.clip[1];
-    this.told(this.place, this.moving !== 1);
+    this.notify(this.frame, this.moving !== 1);
     this.root.dispatchEvent(new CustomEvent("window", { detail: { loop: this.loop, looping: this.looping } }));
   }
 
@@ -374,8 +374,8 @@ export class Player {
   event() {
     const times = (this.root.dataset.events ?? "").split(" ").filter(Boolean).map(Number);
     if (!times.length) return null;
-    const here = this.times.time(this.place);
-    const next = times.find((time) => this.times.at(time) > this.place && time > here) ?? times[0];
+    const here = this.times.time(this.frame);
+    const next = times.find((time) => this.times.at(time) > this.frame && time > here) ?? times[0];
     return this.seek(next);
   }
 
@@ -387,25 +387,25 @@ export class Player {
     return this.stop();
   }
 
-  /* -- what is told, and what is typed */
+  /* -- what is reported, and what is typed */
 
-  told(place, exact) {
-    this.place = place;
-    if (!this.moving || exact) this.wanted = place;
-    const [root, time] = [this.root, this.times.time(place)];
-    Object.assign(root.dataset, { pts: this.times.pts(place), exact: String(exact), rate: String(this.rate) });
+  notify(frame, exact) {
+    this.frame = frame;
+    if (!this.moving || exact) this.wanted = frame;
+    const [root, time] = [this.root, this.times.time(frame)];
+    Object.assign(root.dataset, { pts: this.times.pts(frame), exact: String(exact), rate: String(this.rate) });
     const [clock, position] = [this.part("clock"), this.part("position")];
     if (clock) {
       clock.textContent = clockText(time);
       clock.dataset.pts = root.dataset.pts;
     }
     if (position) {
-      position.value = String(place);
+      position.value = String(frame);
       position.setAttribute("aria-valuetext", clockText(time));
     }
     const speed = this.part("speed");
     if (speed) speed.textContent = `${this.rate}×`;
-    const detail = { place, pts: root.dataset.pts, time, exact };
+    const detail = { frame, pts: root.dataset.pts, time, exact };
     root.dispatchEvent(new CustomEvent("frame", { detail }));
   }
 
@@ -465,8 +465,8 @@ document.addEventListener("keydown", (event) => {
 
 /* A message of the page's own, in its language: data-words holds them by name. */
 function say(root, name) {
-  const place = root.querySelector('[data-part="status"]');
-  if (place) place.textContent = name ? JSON.parse(root.dataset.words ?? "{}")[name] ?? name : "";
+  const status = root.querySelector('[data-part="status"]');
+  if (status) status.textContent = name ? JSON.parse(root.dataset.words ?? "{}")[name] ?? name : "";
 }
 
 function pause(ms) { return new Promise((done) => { setTimeout(done, ms); }); }

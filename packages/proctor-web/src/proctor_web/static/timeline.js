@@ -28,9 +28,9 @@ export function timeline(form, player, marks, kinds) {
   };
 
   /* Gives a mark another picture's time; returns where it is in the order then. */
-  const move = (at, place) => {
+  const move = (at, frame) => {
     const some = marks.read();
-    const moved = { ...some[at], time: times.time(Math.min(Math.max(place, player.clip[0]), player.clip[1])) };
+    const moved = { ...some[at], time: times.time(Math.min(Math.max(frame, player.clip[0]), player.clip[1])) };
     some[at] = moved;
     some.sort((a, b) => a.time - b.time);
     marks.keep(some);
@@ -47,8 +47,8 @@ export function timeline(form, player, marks, kinds) {
     if (mark === undefined || form.dataset.open !== "yes") return;
     const [one, way] = [marks.read()[mark], { ArrowLeft: -1, ArrowRight: 1 }[event.key]];
     if (way) {
-      const place = event.shiftKey ? times.at(one.time + way) : times.at(one.time) + way;
-      const now = move(Number(mark), place);
+      const frame = event.shiftKey ? times.at(one.time + way) : times.at(one.time) + way;
+      const now = move(Number(mark), frame);
       player.seek(marks.read()[now].time);
       draw(now);
     } else if (event.key === "Delete") {
@@ -61,24 +61,24 @@ export function timeline(form, player, marks, kinds) {
     event.preventDefault();
     bar.setPointerCapture(event.pointerId);
     const mark = event.target.dataset.moment;
-    held = { mark: mark === undefined || form.dataset.open !== "yes" ? null : Number(mark), from: event.clientX, place: null };
+    held = { mark: mark === undefined || form.dataset.open !== "yes" ? null : Number(mark), from: event.clientX, frame: null };
     if (mark === undefined) player.seek(times.time(at(event)));
     else { player.seek(marks.read()[mark].time); event.target.focus(); }
   });
   bar.addEventListener("pointermove", (event) => {
-    if (!held || (held.place === null && Math.abs(event.clientX - held.from) < 4)) return;
-    held.place = Math.min(Math.max(at(event), player.clip[0]), player.clip[1]);
-    if (held.mark !== null) bar.querySelector(`[data-moment="${held.mark}"]`).style.left = `${share(times.time(held.place))}%`;
-    player.seek(times.time(held.place));
+    if (!held || (held.frame === null && Math.abs(event.clientX - held.from) < 4)) return;
+    held.frame = Math.min(Math.max(at(event), player.clip[0]), player.clip[1]);
+    if (held.mark !== null) bar.querySelector(`[data-moment="${held.mark}"]`).style.left = `${share(times.time(held.frame))}%`;
+    player.seek(times.time(held.frame));
   });
   bar.addEventListener("pointerup", () => {
-    const { mark, place } = held ?? { mark: null, place: null };
+    const { mark, frame } = held ?? { mark: null, frame: null };
     held = null;
-    if (mark !== null && place !== null) draw(move(mark, place));
+    if (mark !== null && frame !== null) draw(move(mark, frame));
   });
   bar.addEventListener("pointercancel", () => { held = null; draw(); });
   player.root.addEventListener("frame", ({ detail }) => { head.style.left = `${share(detail.time)}%`; });
-  head.style.left = `${share(times.time(player.place))}%`;
+  head.style.left = `${share(times.time(player.frame))}%`;
   player.part("stage").after(bar);
   draw();
   return draw;

@@ -2,7 +2,7 @@
    the server as soon as it answers, and is sealed with a key. Nothing is thrown away before the server has it: each page
    keeps its own, and a later page goes on from it, or offers it where another window has saved since.
 
-   A control has `data-path` (its place in the value) and `data-type`; what a key does stands in `data-key`. */
+   A control has `data-path` (its position in the value) and `data-type`; what a key does stands in `data-key`. */
 
 import { marks } from "./marks.js";
 
@@ -13,7 +13,7 @@ const TYPED = "textarea, select, input:not([type=radio]):not([type=checkbox]):no
 
 const form = document.querySelector("[data-work]");
 const words = JSON.parse(form.dataset.words);
-const place = `proctor ${form.dataset.account} ${form.dataset.form === "new" ? "new " : ""}${form.dataset.item}`;
+const prefix = `proctor ${form.dataset.account} ${form.dataset.form === "new" ? "new " : ""}${form.dataset.item}`;
 const drafts = form.dataset.role === "reader";
 const state = {
   page: [...crypto.getRandomValues(new Uint8Array(12))].map((one) => one.toString(16).padStart(2, "0")).join(""), number: 0,
@@ -144,8 +144,8 @@ function tell(text, mood = "") {
   status.dataset.mood = mood;
 }
 
-function refuse(told, lines = []) {
-  missing.replaceChildren(...[told, ...lines].map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+function refuse(message, lines = []) {
+  missing.replaceChildren(...[message, ...lines].map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   missing.hidden = false;
 }
 
@@ -154,7 +154,7 @@ function snapshot() {
   return { ...value, comment: comment.value, seconds: state.seconds, page: state.page, number: state.number };
 }
 
-const slot = (page = state.page) => `${place} ${page}`;
+const slot = (page = state.page) => `${prefix} ${page}`;
 
 function store(key, kept) {
   try {
@@ -226,10 +226,10 @@ async function send() {
 
 async function received(answer, sent) {
   if (answer.ok) {
-    const told = await answer.json();
+    const reply = await answer.json();
     state.seconds -= sent.seconds;
-    if (told.next !== undefined) return done(told.next);
-    state.revision = told.revision;
+    if (reply.next !== undefined) return done(reply.next);
+    state.revision = reply.revision;
     if (state.sealing) later(0);
     else if (state.dirty) keep();
     else { drop(); tell(words.saved, "good"); }
@@ -243,12 +243,12 @@ async function received(answer, sent) {
     return;
   }
   if (answer.status === 429 || answer.status >= 500) throw new Error("the server could not");
-  const told = await answer.json();
+  const reply = await answer.json();
   state.sealing = false;
   state.stopped = answer.status !== 422;
   if (stepped) stepped.value = "";
   keep();
-  refuse(told.told, told.missing);
+  refuse(reply.message, reply.missing);
   tell("");
   toFirstGap();
 }
@@ -284,7 +284,7 @@ let offered = [];
 
 function found() {
   try {
-    const known = Object.entries(localStorage).filter(([key]) => key === place || key.startsWith(slot("")));
+    const known = Object.entries(localStorage).filter(([key]) => key === prefix || key.startsWith(slot("")));
     return known.map(([key, text]) => [key, JSON.parse(text)]).sort((one, other) => (other[1].at ?? 0) - (one[1].at ?? 0));
   } catch { return []; /* a browser that keeps nothing */ }
 }
@@ -454,7 +454,7 @@ document.addEventListener("click", async (event) => {
   if (one.dataset.seek !== undefined) (await player())?.seek(Number(one.dataset.seek));
   else if (one.dataset.moment !== undefined) {
     const at = await player();
-    if (at) { form.querySelector(`#${one.dataset.moment}`).value = at.times.time(at.place).toFixed(3); changed(); }
+    if (at) { form.querySelector(`#${one.dataset.moment}`).value = at.times.time(at.frame).toFixed(3); changed(); }
   } else if (one.dataset.take !== undefined) { write(JSON.parse(one.dataset.take)); changed(); }
   else if (one.dataset.swap !== undefined) swap();
   else if (one.dataset.discard !== undefined) discard();

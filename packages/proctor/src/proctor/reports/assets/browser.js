@@ -55,7 +55,7 @@
     if (!rated) return null;
     return {
       dimension: value("dimension") ? rated.dimensions.indexOf(value("dimension")) : null,
-      metrics: rated.metrics.map((_, place) => place).filter((place) => !value("metric") || rated.metrics[place] === value("metric")),
+      metrics: rated.metrics.map((_, number) => number).filter((number) => !value("metric") || rated.metrics[number] === value("metric")),
       system: value("system"),
       gap: value("gap"),
     };
@@ -65,7 +65,7 @@
 
   function gaps(answer, of) {
     return seen(answer, of)
-      .flatMap(([, , , row]) => of.metrics.map((place) => row[place]))
+      .flatMap(([, , , row]) => of.metrics.map((number) => row[number]))
       .filter((gap) => gap !== null && (!of.gap || (of.gap === "above" ? gap > 0 : gap < 0)));
   }
 
@@ -115,14 +115,14 @@
   function sorted(found, of) {
     const by = value("sort");
     if (by === "name") return found.sort((one, other) => (one.id < other.id ? -1 : one.id > other.id ? 1 : 0));
-    if (by === "failed") return found.sort((one, other) => failures(other) - failures(one) || one.place - other.place);
+    if (by === "failed") return found.sort((one, other) => failures(other) - failures(one) || one.position - other.position);
     if (!of) return found;
     for (const item of found) {
       const each = shownAnswers(item, of).map((answer) => disagreement(answer, of)).filter((one) => one !== null);
       item.apart = each.length ? Math.max(...each) : null;
     }
     const rank = (item) => (item.apart === null ? -Infinity : (by === "least" ? -1 : 1) * item.apart);
-    return found.sort((one, other) => (rank(other) > rank(one) ? 1 : rank(other) < rank(one) ? -1 : one.place - other.place));
+    return found.sort((one, other) => (rank(other) > rank(one) ? 1 : rank(other) < rank(one) ? -1 : one.position - other.position));
   }
 
   function matching() {
@@ -218,18 +218,18 @@
     return shown;
   }
 
-  const letter = (place) => String.fromCharCode(65 + place);
+  const letter = (position) => String.fromCharCode(65 + position);
 
   function options(item) {
-    const rows = item.options.map((option, place) => {
-      const key = (item.keys || []).includes(letter(place));
-      return make("li", key ? { class: "key" } : {}, `${letter(place)}. `, said(option), key ? make("span", { class: "right" }, " ✓ key") : null);
+    const rows = item.options.map((option, position) => {
+      const key = (item.keys || []).includes(letter(position));
+      return make("li", key ? { class: "key" } : {}, `${letter(position)}. `, said(option), key ? make("span", { class: "right" }, " ✓ key") : null);
     });
     return make("ol", { class: "options" }, ...rows);
   }
 
   function references(all) {
-    if (all.length <= 2) return all.map(([text], place) => line(place ? "Also accepted" : "Reference", text));
+    if (all.length <= 2) return all.map(([text], position) => line(position ? "Also accepted" : "Reference", text));
     const rows = all.map(([text, note]) => make("li", {}, said(text), note ? said(` (${note})`, "span", { class: "beside" }) : null));
     const box = make("details", { class: "references" }, make("summary", {}, `References (${all.length})`), make("ul", {}, ...rows));
     box.open = all.length <= 6;
@@ -260,11 +260,11 @@
   }
 
   // An order as a film strip: each label with its picture, where it has one. Where the right order is given, a frame
-  // says whether it stands in its place.
+  // says whether its position is right.
   function strip(item, order, name, right) {
     const known = new Map(item.pictures || []);
-    const frames = order.map((label, place) => {
-      const fits = right && right[place] === label;
+    const frames = order.map((label, position) => {
+      const fits = right && right[position] === label;
       const figure = make("figure", right ? { class: fits ? "fits" : "off" } : {});
       if (known.has(label)) figure.append(frame(known.get(label), "", label));
       const verdict = right ? make("span", { class: fits ? "right" : "wrong" }, fits ? " ✓" : " ✗") : null;
@@ -340,7 +340,7 @@
     if (spent.length) parts.push(make("p", { class: "beside" }, spent.join(" · ")));
     parts.push(...scores(answer));
     if (answer.shown) {
-      const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
+      const rows = answer.shown.map((option, position) => make("li", {}, `${letter(position)}. `, said(option)));
       parts.push(make("details", {}, make("summary", {}, "Options in the order that the system saw"), make("ol", { class: "options" }, ...rows)));
     }
     if (answer.more) parts.push(make("details", {}, make("summary", {}, "Details"), said(answer.more, "pre")));
@@ -362,7 +362,7 @@
       const caption = scorers.length > 1 ? "Scores" : `Scores by ${scorers[0]}`;
       parts.push(make("table", { class: "scores" }, said(caption, "caption"), make("tbody", {}, ...rows)));
     }
-    for (const place of judgements) if (data.judgements[place]) parts.push(judgement(data.judgements[place]));
+    for (const number of judgements) if (data.judgements[number]) parts.push(judgement(data.judgements[number]));
     return parts;
   }
 
@@ -400,13 +400,13 @@
   }
 
   function ratings(answer, of) {
-    const heads = [rated.raters, ...of.metrics.map((place) => rated.metrics[place])];
+    const heads = [rated.raters, ...of.metrics.map((number) => rated.metrics[number])];
     const head = make("tr", {}, make("th", { scope: "col" }, "Dimension"), ...heads.map((name) => make("th", { scope: "col" }, said(name))));
     const rows = seen(answer, of).map(([dimension, given, scores, row]) => {
       const cell = make("td", {}, ...given.map(([rater, one]) => make("div", {}, make("strong", {}, String(one)), said(` ${rater}`, "span", { class: "beside" }))));
-      const cells = of.metrics.map((place) => {
-        if (scores[place] === null) return make("td", {}, make("span", { class: "beside" }, "no score"));
-        return make("td", {}, `${Number(scores[place].toPrecision(3))} `, gap(row[place]));
+      const cells = of.metrics.map((number) => {
+        if (scores[number] === null) return make("td", {}, make("span", { class: "beside" }, "no score"));
+        return make("td", {}, `${Number(scores[number].toPrecision(3))} `, gap(row[number]));
       });
       return make("tr", {}, make("th", { scope: "row" }, rated.dimensions[dimension]), cell, ...cells);
     });
@@ -433,7 +433,7 @@
 
   function add(items) {
     for (const item of items) {
-      item.place = data.items.push(item) - 1;
+      item.position = data.items.push(item) - 1;
       begin(item);
       anyFlag = anyFlag || item.answers.some(hasFlag);
     }

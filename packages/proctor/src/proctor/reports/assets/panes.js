@@ -158,9 +158,9 @@ const panes = (() => {
 
     // Brings an item's row into the list.
     function reveal(item) {
-      const place = state.found.indexOf(item);
-      if (place < 0) return;
-      const top = place * height();
+      const row = state.found.indexOf(item);
+      if (row < 0) return;
+      const top = row * height();
       if (top < list.scrollTop || top + height() > list.scrollTop + list.clientHeight) list.scrollTop = Math.max(0, top - 60);
       drawList(!item.button);
     }
