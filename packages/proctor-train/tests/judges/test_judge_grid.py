@@ -14,8 +14,11 @@ import pytest
 import proctor
 from proctor.core import InputError, UsageError
 from proctor.judges import passage_index
-from proctor.judges.dimensions import ClientPool, ReferenceAnswer
-from proctor.judges.dimensions import factories as factories  # now: imported under a replacement, it would keep it
+from proctor.judges.dimensions import (
+    ClientPool,
+    ReferenceAnswer,
+    factories,  # noqa: F401 - now: imported under a replacement, it would keep it
+)
 from proctor.models import ModelSpec
 from proctor.results import judges_of
 from proctor.runs import Store

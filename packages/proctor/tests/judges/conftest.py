@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from proctor.judges import passage_index
-from proctor.judges.dimensions import factories as factories  # now: imported under a replacement, it would keep it
+from proctor.judges.dimensions import factories  # noqa: F401 - now: imported under a replacement, it would keep it
 
 
 @pytest.fixture
