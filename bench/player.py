@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose statistics.py is not the standard one
+sys.path[0] = str(Path(__file__).parents[1])  # instead of this folder, whose statistics.py is not the standard one
 
 from proctor.core import VideoClip
 from proctor.media import MediaLibrary

@@ -86,7 +86,7 @@ class ClockTruth:
 
 @dataclass(frozen=True)
 class Sought:
-    """One picture that was asked for: its place, the timestamp that the page tells, the clock in the picture that the
+    """One picture that was asked for: its position, the timestamp that the page tells, the clock in the picture that the
     page shows, and the one in the video below it, which only the browser can answer for."""
 
     position: int

@@ -143,7 +143,7 @@ class Course:
             told.append("Frames less than 0.1 s apart have the same label: whether all arrive was not checked.")
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
-            told.append("The model sees colours and places, and reads no number: too weak to check more.")
+            told.append("The model sees colours and positions, and reads no number: too weak to check more.")
         return [*told, *self._noted, *self._unlike()]
 
     def _chosen_p(self) -> float:
