@@ -305,7 +305,7 @@ class Learned:
     """A judge that says this of every answer."""
 
     name = "learned"
-    settings: dict[str, Any] = {}  # noqa: RUF012 - as the protocol has it
+    settings: dict[str, Any] = {}  # noqa: RUF012 - as in the protocol
 
     def __init__(self, *flags: str) -> None:
         self.flags = flags
