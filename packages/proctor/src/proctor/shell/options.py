@@ -291,7 +291,9 @@ class StudyPlanOptions(TypedDict, total=False):
     (`sd_group`, `sd_item`, `sd_repetition`), or come from two `systems` of a store; `sd_repetition` is then taken off the items'."""
 
     difference: Annotated[float, Option("The true difference, in points.", default=0.0)]
-    margin: Annotated[float | None, Option("The non-inferiority margin, in points.", default=None, low=0, metavar="POINTS")]
+    margin: Annotated[
+        float | None, Option("The non-inferiority margin, in points.", default=None, low=0, metavar="POINTS")
+    ]
     equivalence: Annotated[bool, Option("With --margin: equivalence.", default=False)]
     questions: Annotated[int | Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
     repeats: Annotated[int | Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
