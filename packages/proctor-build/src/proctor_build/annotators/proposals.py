@@ -339,7 +339,7 @@ def corrected(annotation: Annotation, proposals: Iterable[BoxProposal], decision
     twice = len(annotation.sightings) - len({(sighting.second, sighting.instance) for sighting in annotation.sightings})
     if twice:
         raise InputError(f"video {annotation.video.id!r}", found="an instance at two positions in one second",
-                         expected="one: proctor build convert tells of it")  # fmt: skip
+                         expected="one: proctor build convert lists them")  # fmt: skip
     return Annotation(video=annotation.video, sightings=tuple(stands.values()), moments=annotation.moments)
 
 

@@ -237,7 +237,7 @@ def arrange(
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError(
-            f"--batch can't keep a budget ({budget_s:g} s): nobody knows what a reply took. Ask without --batch."
+            f"--batch can't keep a budget ({budget_s:g} s): the time of a reply is unknown. Ask without --batch."
         )
     chosen = PlanOptions(
         seed=given["seed"],
