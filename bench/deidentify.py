@@ -51,7 +51,7 @@ def is_found(overlays: Sequence[TextOverlay], box: Sequence[float], span: tuple[
 
 
 def trial(scene: list[Pixels], height: float, contrast: float, duration: float, rng: np.random.Generator) -> bool:
-    """One scene with one line of text at a drawn place and time."""
+    """One scene with one line of text at a drawn position and time."""
     start = float(rng.uniform(0, _SECONDS - duration))
     row = (float(rng.uniform()), float(rng.uniform()))
     laid = LaidText(str(rng.choice(LABELS)), height, contrast, row, start, start + duration)

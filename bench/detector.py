@@ -108,7 +108,7 @@ def main() -> None:
     )  # fmt: skip
     score = sure_score(crowds, detections)
     rows: list[tuple[str, Fault, bool, bool]] = []  # video, fault, planted, flagged
-    found_right: list[tuple[str, float, float]] = []  # proposals of a planted fault: video, whether it mends it, 1
+    found_right: list[tuple[str, float, float]] = []  # proposals of a planted fault: video, whether it corrects it, 1
     before, after = [], []
     for each in some:
         proposals = propose(each.crowd, detections, score, range(asked.seconds))

@@ -4,7 +4,7 @@ PROCTOR_DATA=… python bench/embedded_judge.py --format markdown      (the tabl
 
 Nested cross-validation, five folds of whole encounters: designs, calibration and everything else are chosen
 inside the training folds. The outer folds are drawn several times, and the figures averaged. Beside it: all
-metrics on text (the best is chosen on these very ratings), which dataset an answer is of (a constant for each),
+metrics on text (the best is chosen on these ratings), which dataset an answer is of (a constant for each),
 the same judge without a look at other answers, and what folds that part encounters would have shown.
 """
 

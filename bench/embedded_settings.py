@@ -374,10 +374,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder where scores are kept")
     parser.add_argument("--repeats", type=int, default=3, help="draws of the outer folds")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws behind each interval")
-    parser.add_argument(
-        "--unseen", choices=("first", "last"), help="shifts by unseen wordings, in the place of agreement"
-    )
-    parser.add_argument("--noticed", action="store_true", help="what changed answers score, in the place of agreement")
+    parser.add_argument("--unseen", choices=("first", "last"), help="shifts by unseen wordings, instead of agreement")
+    parser.add_argument("--noticed", action="store_true", help="what changed answers score, instead of agreement")
     options = parser.parse_args()
     folder = os.environ.get("PROCTOR_DATA")
     if not folder:

@@ -113,7 +113,7 @@ def one(name: str, seed: int) -> str:
 
 
 def work(name: str, first: int, until: float, out: Connection) -> None:
-    """Cases of one target from a seed on, each told before and after, until the time is over."""
+    """Cases of one target from a seed on, each reported before and after, until the time is over."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGPROF, too_slow)
@@ -139,7 +139,7 @@ def too_slow(*_: object) -> None:
 
 def run(name: str, seconds: float, first: int) -> tuple[Counter[str], dict[str, int]]:
     """All cases of a target in the time: how they ended, and of each fault a seed. A process that dies or does not
-    even hear its alarm is ended, told, and followed by another."""
+    even hear its alarm is ended, reported, and followed by another."""
     until, seed = time.monotonic() + seconds, first
     ended: Counter[str] = Counter()
     faults: dict[str, int] = {}

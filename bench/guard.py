@@ -1,6 +1,6 @@
 """The injection guard on texts made to keep it busy: the processor's time of each, the slowest first.
 
-Every text is measured whole (a million characters: what a judge is shown, and what people are told) and cut to the
+Every text is measured whole (a million characters: what a judge is shown, and what people read) and cut to the
 50,000 characters that are looked through for attempts. Wanted: less than 50 ms for each, on a loaded machine too.
 
     python bench/guard.py

@@ -5,7 +5,7 @@ python bench/media.py --format json
 Makes a video (30 minutes, 640×360, 25 a second, H.264, grain) once in the folder for temporary files, and
 asks for the frames of questions spread over it, each at 1 frame a second from the start to the question's
 time. `--from s3` asks for them from a local server that speaks S3 (moto's), too: the video, and then the frames that
-another process has kept there. Costs are told as shares of one plain decoding of the file, measured in the same run. On
+another process has kept there. Costs are given as shares of one plain decoding of the file, measured in the same run. On
 a machine that others use as well, the processor's time says more than the clock's.
 """
 

@@ -6,8 +6,8 @@ python bench/player.py --seeks 1000
 For each kind of video: seeks (first, last, and others drawn by the seed) with how many show the picture asked for; how
 many of them the browser's own video below also shows, which nothing promises; and, while playing at 0.25× and at 2×, in
 how many callbacks the picture's own media time says what its pixels are (`right`), in how many the pixels are those of
-the picture that the callback told of (`prompt`: Chromium may have gone on to a later one before they are read, and
-Firefox tells of the one that comes next), and in how many those of its neighbours at most (`next`).
+the picture that the callback names (`prompt`: Chromium may have gone on to a later one before they are read, and
+Firefox names the next one), and in how many those of its neighbours at most (`next`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose statistics.py is not the standard one
+sys.path[0] = str(Path(__file__).parents[1])  # instead of this folder, whose statistics.py is not the standard one
 
 from proctor.core import VideoClip
 from proctor.media import MediaLibrary

@@ -1,7 +1,7 @@
 """A server of the OpenAI protocol whose model reads: OCR with trained weights, and classical vision, nothing of Proctor.
 
 It imports nothing of Proctor and knows no plan of a sight test: it decodes the pictures and videos of a request, reads digits
-with PP-OCR v4 (`pip install rapidocr-onnxruntime`, whose wheel has the weights), finds coloured discs by hue, size, place and
+with PP-OCR v4 (`pip install rapidocr-onnxruntime`, whose wheel has the weights), finds coloured discs by hue, size, position and
 way with OpenCV, and answers the words of the question. Each picture is read once, as an encoder cache of a real server does.
 
 `--fault` breaks what reaches the model: `nothing`, `black`, `first:K`, `last:K`, `every:K` (of pictures, and of those sampled
@@ -172,7 +172,7 @@ def discs(pixels: Pixels) -> list[Disc]:
 
 
 def way(path: Sequence[Disc]) -> str:
-    """Which way a disc went, from its first place to its last."""
+    """Which way a disc went, from its first position to its last."""
     across, down = path[-1].x - path[0].x, path[-1].y - path[0].y
     if abs(across) >= abs(down):
         return "to the right" if across > 0 else "to the left"

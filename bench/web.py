@@ -297,7 +297,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two actions of a reviewer")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long, without --kills")
     parser.add_argument("--kills", type=int, default=0, help="how often the server is killed")
-    parser.add_argument("--store", help="an SQLAlchemy URL of an empty database in place of SQLite")
+    parser.add_argument("--store", help="an SQLAlchemy URL of an empty database instead of SQLite")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

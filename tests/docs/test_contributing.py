@@ -1,4 +1,4 @@
-"""The package in CONTRIBUTING works as it stands there: found by entry points, run, imported, marked."""
+"""The package in CONTRIBUTING works as it stands there: found by entry points, run, imported, scored."""
 
 from __future__ import annotations
 

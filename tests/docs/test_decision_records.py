@@ -29,7 +29,7 @@ def title_of(record: Path) -> str:
 
 
 def mentions() -> list[tuple[str, str]]:
-    """Every record that code, tests or pages mention: the place, and its number or file."""
+    """Every record that code, tests or pages mention: the location, and its number or file."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.md")]
     code = [file for room in ("packages", "tests", "tools", "bench") for file in sorted((ROOT / room).rglob("*.py"))]
     return [

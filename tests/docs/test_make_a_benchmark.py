@@ -1,4 +1,4 @@
-"""The page on making a benchmark from videos does what it says, with a scripted model in the place of the named one."""
+"""The page on making a benchmark from videos does what it says, with a scripted model instead of the named one."""
 
 from __future__ import annotations
 

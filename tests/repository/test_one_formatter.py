@@ -1,4 +1,4 @@
-"""Numbers of results are formatted in one place: `proctor.core.formatting`. No other module that shows results has a format of its
+"""Numbers of results are formatted in one module: `proctor.core.formatting`. No other module that shows results has a format of its
 own for percentages, p values, intervals or money."""
 
 from __future__ import annotations
@@ -85,4 +85,4 @@ def test_heads_are_of_one_table() -> None:
         for file in (CORE / room).rglob("*.py"):
             text = file.read_text("utf-8")
             assert [name for name in others if f'"{name}"' in text or f'">{name}"' in text] == [], file
-    assert len(set(HEADS.values())) >= len(HEADS) - 1  # the share of first places has two keys, one in each ranking
+    assert len(set(HEADS.values())) >= len(HEADS) - 1  # the share of first ranks has two keys, one in each ranking

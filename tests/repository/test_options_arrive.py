@@ -223,13 +223,13 @@ WAYS = (
         "serve users",
         "add folder anna",
         "proctor_web:review_accounts proctor_web:add_person",
-        {**FORMAT, "address": "checked, then part of the place of accounts", **others("action")},
+        {**FORMAT, "address": "checked, then part of the location of accounts", **others("action")},
     ),
     Way(
         "serve users",
         "invite folder anna",
         "proctor_web:review_accounts proctor_web:invite_person",
-        {**FORMAT, "address": "checked, then part of the place of accounts", **others("action role language")},
+        {**FORMAT, "address": "checked, then part of the location of accounts", **others("action role language")},
     ),
     Way(
         "serve users",

@@ -22,11 +22,11 @@ import json, os, socket, sys, time
 
 class Box:
     """One request at a time; `reply` gives the bytes that are sent."""
-    def __init__(self, place=os.environ["PROCTOR_SOCKET"]):
+    def __init__(self, address=os.environ["PROCTOR_SOCKET"]):
         self.number = 0
         self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(place)
-        os.chmod(place, 0o666)
+        self.listener.bind(address)
+        os.chmod(address, 0o666)
         self.listener.listen(5)
 
     def serve(self, reply):

@@ -48,7 +48,7 @@ def _tone(samples: NDArray[np.float32]) -> int:
 
 
 def verbose(said: Heard, *, words: str = "beside", **beside: Any) -> dict[str, Any]:
-    """A reply as the protocol has it, with words `beside` the segments, `inside` them, or none ("")."""
+    """A reply as in the protocol, with words `beside` the segments, `inside` them, or none ("")."""
     segments: list[dict[str, Any]] = []
     loose: list[dict[str, Any]] = []
     for start, end, text in said:

@@ -60,7 +60,7 @@ class _Server(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the class has it
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as in the class
         """Nothing."""
 
 

@@ -25,7 +25,7 @@ _HANGS_S = 60.0
 
 @dataclass
 class Ahead:
-    """In place of the module `time`: a clock that only a test moves on."""
+    """Instead of the module `time`: a clock that only a test moves on."""
 
     ahead: float = 0.0
 

@@ -1,4 +1,4 @@
-"""What workers of tests need: a challenge with FOCUS questions, programs in place of images, and simple scoring."""
+"""What workers of tests need: a challenge with FOCUS questions, programs instead of images, and simple scoring."""
 
 from __future__ import annotations
 

@@ -398,7 +398,7 @@ REPLIES = {
 
 
 def replies(kind: str) -> Iterator[bytes]:
-    """What is sent in place of an answer."""
+    """What is sent instead of an answer."""
     if kind in REPLIES:
         yield REPLIES[kind]
         return

@@ -84,7 +84,7 @@ def made_instances(
         assert isinstance(order, list)
         seen = asyncio.run(view(item, "video", library).frames())
         own = {hashlib.sha256(frame.jpeg).hexdigest(): order.index(frame.label) for frame in seen}
-        if own.keys().isdisjoint(locations):  # a moment may be in two instances, at different places
+        if own.keys().isdisjoint(locations):  # a moment may be in two instances, at different positions
             locations |= own
             items.append(item)
     assert {item.tags["frames"] for item in items} == set(frames)
@@ -112,7 +112,7 @@ def sent(request: Request) -> Sent:
 class KeyFrameModel:
     """The script: `positions` is the truth.
 
-    `order` changes what it says in an order (the good model leaves it), `step` the step that it sees at a place,
+    `order` changes what it says in an order (the good model leaves it), `step` the step that it sees at a position,
     `earlier` which of two it names, `certain` whether it is sure. `reply` overrules everything for a form.
     """
 

@@ -38,7 +38,7 @@ def moving_tissue(
 @dataclass(frozen=True)
 class LaidText:
     """A line of text: its height as a share of the picture's, how many levels of grey it differs from what lies below,
-    its place (left and top, as shares of what is free), and from when to when."""
+    its position (left and top, as shares of what is free), and from when to when."""
 
     text: str
     height: float

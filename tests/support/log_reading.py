@@ -241,7 +241,7 @@ READINGS: dict[str, tuple[str, Check]] = {
     "left-behind": (r"If the operation ended now, how many .* left behind that must not stay\? .*", lambda c: (
         int(c.a) == must_go(c.log.came) - must_go(c.log.went))),
 }  # fmt: skip
-"""Per rule: how its text is recognised, and whether the log agrees with the reference. Places are read from boxes."""
+"""Per rule: how its text is recognised, and whether the log agrees with the reference. Positions are read from boxes."""
 
 
 def plain(request: NativeRequest) -> str:

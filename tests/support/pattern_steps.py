@@ -14,7 +14,7 @@ from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
 Then = Callable[[int], int]
-"""What comes after a part: from a place in the text to the end of the whole match, or −1."""
+"""What comes after a part: from a position in the text to the end of the whole match, or −1."""
 Part = Callable[[int, Then], int]
 
 _ONE_CHARACTER = {_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _constants.IN}

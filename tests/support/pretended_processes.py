@@ -58,7 +58,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class _AtOnce:
-    """In place of the journal's thread."""
+    """Instead of the journal's thread."""
 
     def __init__(self, **_: object) -> None:
         pass

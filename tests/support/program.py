@@ -54,7 +54,7 @@ def proctor(*arguments: str | Path, **environment: str) -> subprocess.CompletedP
 
     What a process would leave behind stays here too: the environment, the working folder, standard streams,
     logging, the filters of warnings. An exception that nobody catches is a traceback on standard error and the
-    exit code 1, as the interpreter has it. A warning is an error, as in all tests.
+    exit code 1, as in the interpreter. A warning is an error, as in all tests.
     """
     words = ["proctor", *map(str, arguments)]
     out, err = _Stream(), _Stream()

@@ -82,7 +82,7 @@ def facet_values(item: Item, name: str) -> list[str]:
 
 
 def cells_of(items: Sequence[Item], by: Sequence[str]) -> list[tuple[dict[str, str], list[int]]]:
-    """Each combination of values, sorted, with the places of its items."""
+    """Each combination of values, sorted, with the positions of its items."""
     found: dict[tuple[str, ...], list[int]] = {}
     for row, item in enumerate(items):
         for cell in product(*(facet_values(item, name) for name in by)):

@@ -8,7 +8,7 @@ from tests.support.faulty_server import Request
 
 
 def asked_text(request: Request) -> str:
-    """What a request asked: the settings, the texts with the places of pictures, the form of the reply."""
+    """What a request asked: the settings, the texts with the positions of pictures, the form of the reply."""
     parts = []
     for message in request.body["messages"]:
         content = message["content"]

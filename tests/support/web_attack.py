@@ -74,7 +74,7 @@ class Way:
         return self.method not in {"GET", "HEAD", "OPTIONS"}
 
     def at(self, **values: str) -> str:
-        """The path with these values in their places; 1 in the others."""
+        """The path with these values in their slots; 1 in the others."""
         path = self.path
         for name in self.locations:
             for written in (f"{{{name}}}", f"{{{name}:path}}", f"{{{name}:int}}"):
@@ -106,7 +106,7 @@ def _inputs(dependant: Dependant, kind: str) -> tuple[str, ...]:
 
 
 def locations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every place of a JSON value, with what stands there."""
+    """Every location in a JSON value, with what stands there."""
     yield path, value
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in pairs:
@@ -114,7 +114,7 @@ def locations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[An
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy with something else at one place."""
+    """A copy with something else at one location."""
     if not path:
         return new
     copy = deepcopy(value)

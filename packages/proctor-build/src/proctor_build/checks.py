@@ -40,7 +40,7 @@ class Completion:
 def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
     """Fills gaps of up to `longest_s` seconds (0 fills none) with interpolated boxes, each marked `filled`.
 
-    A gap stays if the instance is covered, enters or leaves the body in it, changes its class, is in two places before
+    A gap stays if the instance is covered, enters or leaves the body in it, changes its class, is at two positions before
     or after it, is outside the body, or moves by more than a quarter of the frame's width per second. The default is
     short, since the object may really have been out of sight.
     """
@@ -96,7 +96,7 @@ LEEWAY_S = 2.0
 JUMP = 0.6
 """A box that moves by more than this share of the frame's diagonal in a second has jumped."""
 MISSED_S = 10
-"""Up to this length, boxes are probably missing in a gap between two boxes at the same place."""
+"""Up to this length, boxes are probably missing in a gap between two boxes at the same position."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def find(annotation: Annotation) -> list[TrackFinding]:
     """All findings in one video, in order of time.
 
     Kinds: `two-places` (an instance with two boxes in one second), `class-changes`, `gap` (seconds without a box; a
-    person decides if both ends are at the same place and at most 10 s apart: boxes may be missing), `outside-frame` (a
+    person decides if both ends are at the same position and at most 10 s apart: boxes may be missing), `outside-frame` (a
     person decides if no part is inside), `degenerate` (less than one pixel wide or high), `jump` (more than 0.6 of the
     diagonal in a second), `outside-video`, `moment-without-box` (none within 5 s), `retrieval-before-insertion`,
     `inserted-twice`, `retrieved-twice`, `seen-before-insertion`, `seen-after-retrieval` (by more than 2 s),
@@ -183,7 +183,7 @@ def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:
             between = [t for t in moments.get(instance, []) if before.second <= t <= after.second]
             same = before.box is not None and after.box is not None and before.box.overlap(after.box) >= 0.5
             forgotten = same and missing <= MISSED_S and not between
-            location = "at the same place before and after" if same else "elsewhere before and after"
+            location = "at the same position before and after" if same else "elsewhere before and after"
             detail = f"{missing} s without a box, {location}"
             yield TrackFinding("gap", annotation.video.id, instance, before.second + 1.0, detail, forgotten)
 

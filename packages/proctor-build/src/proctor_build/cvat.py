@@ -386,7 +386,7 @@ _TrackKey = tuple[str, str, int]
 def to_cvat(annotation: Annotation) -> bytes:
     """An XML file (UTF-8) for CVAT's import "CVAT 1.1", which `read_cvat` reads back as the same annotation.
 
-    Each instance is a track (and another for every class it changes to, and every second place it is in); every
+    Each instance is a track (and another for every class it changes to, and a second position at the same time); every
     annotated second is a key frame; elsewhere the track is outside. What CVAT's format lacks is kept in attributes
     (`instance`, `inserted_at`, `retrieved_at`, `hidden`, `in_patient`, `filled`, `visibility`), which the task's labels
     declare, and in `<meta><proctor>` (frame rate, length). Boxes after the end of the video are left out.

@@ -164,7 +164,7 @@ class _Search:
         self._try(changed, temperature)
 
     def _replace(self, number: int, block: int, slot: int, temperature: float) -> None:
-        """Tries an unused spare question of the class in place of a used one."""
+        """Tries an unused spare question of the class instead of a used one."""
         unused = self._unused[number]
         if unused:
             at = int(self._rng.integers(len(unused)))

@@ -210,7 +210,7 @@ PIPED = {
     "pictures": ("run", "clinicalskillqa", "--data", "{pictures}", "--system", "as-given"),
     "tracks": ("build", "focus", "{pipe}", "--out", "{good}/out"),
 }
-"""Commands with a file of each kind that people give: a pipe and an endless device in its place."""
+"""Commands with a file of each kind that people give: a pipe and an endless device instead."""
 
 
 @pytest.mark.parametrize("device", [False, True], ids=["pipe", "device"])

@@ -78,7 +78,7 @@ Plant = Callable[[np.random.Generator, str, list[str]], tuple[str, list[str]]]
 
 def made(plant: Plant, seed: int = 0, *, row: int | None = None) -> list[Item]:
     """96 questions in 24 videos, each on one organ that the question names; the right option at random, or at a
-    place."""
+    fixed position."""
     rng = generator(seed, "made benchmark")
     items = []
 
@@ -349,7 +349,7 @@ def test_the_objective_of_a_block_by_hand() -> None:
     found = exchange(Exchange([(0, 1)], cost, cost < 0, cues, 2), generator(0, "by hand"), rounds=1)
     assert found.cost == 4.0
     assert found.cues.tolist() == [[0.5, 0.5]]  # the right option is the lowest once and the highest once
-    assert found.objective == 4.0  # even places, and the gaps +1 and −1 make 0
+    assert found.objective == 4.0  # even positions, and the gaps +1 and −1 make 0
     cues[0, 1] = [
         0.0,
         1.0,

@@ -52,7 +52,7 @@ OTHER_BOX = AnnotatedBox(x=400, y=300, width=40, height=30)
 LEDGER: list[tuple[str, Annotation, list[tuple[str, str, float | None, bool]]]] = [
     ("clean", CLEAN, []),
     ("nothing", Annotation(video=VIDEO), [("no-boxes", "", None, True)]),
-    ("two places", changed(seen(9, box=OTHER_BOX)), [
+    ("two positions", changed(seen(9, box=OTHER_BOX)), [
         ("two-places", "sponge-1", 9.0, True)]),
     ("the same box twice", changed(seen(9, x=109)), [("two-places", "sponge-1", 9.0, True)]),
     ("another class for a while", changed(seen(9, x=109, class_name="Needle"), without=lambda s: s.second == 9), [
@@ -177,7 +177,7 @@ def test_what_was_there_is_left_as_it_was() -> None:
         gap(2, in_patient=False),
         CLEAN,
     ],
-    ids=["too long", "taken out in it", "too fast", "covered", "two places before", "another class after",
+    ids=["too long", "taken out in it", "too fast", "covered", "two positions before", "another class after",
          "outside the body", "no gap"],
 )  # fmt: skip
 def test_what_would_be_a_guess_is_not_filled(annotation: Annotation) -> None:

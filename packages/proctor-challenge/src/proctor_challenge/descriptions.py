@@ -180,7 +180,7 @@ def description_fault(row: RowMapping | None) -> str:
 
 
 def undescribed(connection: Connection, phase: Phase, now: datetime) -> Callable[[int], bool]:
-    """Whether a team (by its id) has no rank now for want of a description that suffices."""
+    """Whether a team (by its id) has no rank now because its description is missing or insufficient."""
     if phase.description.required_for != "ranking" or not phase.description.holds(now):
         return lambda _: False
     known = described(connection, phase)

@@ -4,7 +4,7 @@ of every call is that of the database (`Challenge.clock`).
 
 A lease that is not renewed ends. A submission that was leased or running is then queued again, once; after that it is
 `lost`, which costs its team nothing. A submission that only has to be scored is leased again as it is, once; after that
-it is a fault of the scorer.
+it is an error of the scorer.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _FOLDER, _SHARED = _R | _X, _R | _X | stat.S_ISGID
 
 @dataclass(frozen=True)
 class FolderRights:
-    """A line for each part (owner, group, mode), and the problems, each with the commands that mend it."""
+    """A line for each part (owner, group, mode), and the problems, each with the commands that correct it."""
 
     facts: tuple[str, ...]
     problems: tuple[str, ...]

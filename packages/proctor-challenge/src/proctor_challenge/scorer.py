@@ -28,7 +28,7 @@ from proctor_challenge.queue import Leased
 from proctor_challenge.scoring import score_submission, scorer_fingerprint
 
 SCORING_S = 6 * 3600.0
-"""The time limit for scoring one submission; a longer one is a fault of the scorer."""
+"""The time limit for scoring one submission; a longer one is an error of the scorer."""
 
 OUTAGE_S = 600.0
 """How long the scorer waits for a database that is away before that is a fault."""

@@ -38,7 +38,7 @@ _S = SubmissionState
 
 
 class ScorerFaultError(ProctorError):
-    """Scoring failed through no fault of the submission. It is scored again once that is repaired."""
+    """Scoring failed for a reason other than the submission. It is scored again once that is repaired."""
 
 
 class ScorerChangedError(ProctorError):

@@ -228,7 +228,7 @@ class Phase(FrozenModel):
         if self.sealed and Path(self.sealed).parts[0] != SEALED:
             raise ValueError(f"found {self.sealed!r}, expected a folder inside {SEALED}/")
         if self.results.rule == "ladder" and self.counts == "last":
-            raise ValueError("counts: best is expected where results are shown by the ladder: it tells of a best alone")
+            raise ValueError("counts: best is expected where results are shown by the ladder: it shows only the best")
         return self
 
 

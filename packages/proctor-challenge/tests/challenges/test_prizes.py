@@ -53,7 +53,7 @@ def test_shares_by_hand(contenders: list[tuple[str, int | None, str]], expected:
 
 
 def test_money_is_never_made_nor_given_to_the_wrong_team() -> None:
-    """Places at random: all shares add up to the percentages of the places that are taken up; who is better gets no
+    """Ranks at random: all shares add up to the percentages of the ranks that are taken; who is better gets no
     less, who shares a rank the same, and who may get nothing gets nothing."""
     rng = generator(5, "prizes")
     for _ in range(2000):

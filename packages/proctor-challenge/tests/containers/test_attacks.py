@@ -184,7 +184,7 @@ def test_what_it_writes_has_a_limit(attacked: Attacked, folder: str, most: int) 
 
 
 def test_the_machine_s_disk_does_not_fill_with_what_it_writes(attacked: Attacked) -> None:
-    """The folder of the socket is the one place that we look into: it is a file system of the container's own."""
+    """The folder of the socket is the only folder that we look into: it is a file system of the container's own."""
     assert isinstance(attacked.hostile._box, PodmanBox)
     ours = attacked.hostile._box.media.parent
     attacked.asks("fill", "/proctor")
@@ -213,7 +213,7 @@ def test_a_fork_bomb_has_a_limit_and_harms_nobody(attacked: Attacked) -> None:
 def test_memory_has_a_limit_and_harms_nobody(attacked: Attacked) -> None:
     (found, fine), report = ended_by(podman(), image_of(HOSTILE), attack("memory"), FINE)
     assert found.status is Status.ERROR
-    assert fine.text == "yes"  # in the container that was started in its place
+    assert fine.text == "yes"  # in the container that was started instead
     assert report.restarts == 1
     assert report.peak_memory is not None
     assert report.peak_memory <= SMALL.memory

@@ -74,7 +74,7 @@ class Host:
         await self.page.call("Network.clearBrowserCookies")
 
     async def enter(self, name: str) -> None:
-        """Logs in, in place of who was."""
+        """Logs in; the former user is logged out."""
         await self.leave()
         await self.page.open(self.address + "/login")
         await self.page.send("main form", name=name, password=PASSWORD)

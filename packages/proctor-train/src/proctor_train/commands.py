@@ -39,7 +39,7 @@ def fit(
         FitMethod,
         Option(
             "calibration: curves for a judge's scores; choice: the best scorer of each dimension; examples: few-shot "
-            "examples for a model; pipeline: what encoders' signals are worth; embedded: a judge that asks none."
+            "examples for a model; pipeline: weights of encoders' signals; embedded: a judge that asks none."
         ),
     ],
     out: Annotated[Path, Option("The result to be written: a JSON file; of embedded a new folder.")],

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("weights")
 
 
 class Recorded(Weights):
-    """Weights that keep what they are asked, and are sure of the first option of each place."""
+    """Weights that keep what they are asked, and are sure of the first option at each position."""
 
     def __init__(self) -> None:
         super().__init__("recorded", "recorded")

@@ -265,7 +265,7 @@ def _pseudonym(connection: Connection) -> str:
 
 @dataclass(frozen=True)
 class AccountsLocation:
-    """The accounts of a site in its `store`, which `opened` opens, and creates where it is told so. `address` is the
+    """The accounts of a site in its `store`, which `opened` opens, and creates if its argument is true. `address` is the
     site's public URL, as its file of `settings` states."""
 
     store: SiteStore

@@ -395,10 +395,10 @@ def users(
 ) -> None:
     """Manage the accounts of a review or challenge.
 
-    list shows role, pseudonym (which exports show in place of the name), state, and the day of the last login. add and
+    list shows role, pseudonym (which exports show instead of the name), state, and the day of the last login. add and
     invite print a link that sets the account's password, once, within seven days: send it to that person only. invite is
     for a person whose link expired, or who lost the password; the old link becomes invalid, and the old password works
-    until the new link is used. role changes what a person may do, who has to log in again. disable stops an account at
+    until the new link is used. role changes a person's rights, and ends their sessions. disable stops an account at
     once, and the person's readings stay; enable undoes it. erase removes the name, password, and logins of a disabled
     account for good; readings and trail keep the pseudonym.
 

@@ -432,7 +432,7 @@ def _send_what_fits(connection: socket.socket, data: bytes) -> None:
 
 
 class GuardedServer(uvicorn.Server):
-    """uvicorn's server with a guard at its door."""
+    """uvicorn's server with limits on its connections."""
 
     def __init__(self, config: uvicorn.Config, guard: Guard, takes_files: Callable[[str], bool]) -> None:
         super().__init__(config)

@@ -115,7 +115,7 @@ def test_a_swap_of_identities_needs_both_decisions() -> None:
     assert [(one.first, one.last, one.kind) for one in found.differences] == [(10, 13, "identity")] * 2
     assert adjudicated(a, b, found, all_of(found, "b")) == (b, [])
     half = dict(list(all_of(found, "b").items())[:1])
-    with pytest.raises(InputError, match=r"video 'v', 10 s, instance 'c.': found two places"):
+    with pytest.raises(InputError, match=r"video 'v', 10 s, instance 'c.': found two positions"):
         adjudicated(a, b, found, half)
 
 
@@ -197,5 +197,5 @@ def test_two_videos_and_an_instance_in_two_places_are_refused() -> None:
     with pytest.raises(InputError, match="video: found 'v' and 'w', expected the same"):
         compare_tracks(HAND, other)
     twice = of(*track("n1", "Needle", 3, 5), *track("n1", "Needle", 4, 6, x=50))
-    with pytest.raises(InputError, match="4 s, instance 'n1': found two places"):
+    with pytest.raises(InputError, match="4 s, instance 'n1': found two positions"):
         compare_tracks(HAND, twice)

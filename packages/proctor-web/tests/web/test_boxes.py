@@ -34,7 +34,7 @@ async def drawn(page: Page, count: int) -> list[dict[str, Any]]:
 
 
 async def point(page: Page, x: float, y: float) -> tuple[float, float]:
-    """Where a place of the picture (fractions) is on the screen."""
+    """Where a point of the picture (fractions) is on the screen."""
     box = "document.querySelector('.boxes').getBoundingClientRect()"
     left, top, width, height = await page.evaluate(
         f"(() => {{ document.querySelector('.stage').scrollIntoView(); const b = {box}; return [b.x, b.y, b.width, b.height]; }})()"

@@ -1,4 +1,4 @@
-"""Guessing passwords: ten thousand tries, from one place and from many."""
+"""Guessing passwords: ten thousand tries, from one address and from many."""
 
 from __future__ import annotations
 

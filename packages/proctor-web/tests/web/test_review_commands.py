@@ -1,4 +1,4 @@
-"""`proctor review`: from a folder to agreement, exports and an audit, with sheets in place of a browser."""
+"""`proctor review`: from a folder to agreement, exports and an audit, with sheets instead of a browser."""
 
 from __future__ import annotations
 

@@ -140,12 +140,12 @@ def test_a_digit_is_the_key_of_its_own_level_alone(
 @pytest.mark.parametrize(
     ("labels", "given", "keys"),
     [
-        (("grade 2", "grade 1"), {}, ["2", "1"]),  # the key is the grade, not its place
+        (("grade 2", "grade 1"), {}, ["2", "1"]),  # the key is the grade, not its position
         (("0", "1", "2"), {"nothing": True}, ["b", "d", "f"]),  # 0 is the key of "nothing"
         (("T1a", "T1b"), {}, ["b", "d"]),
         (("clip", "stent 12"), {}, ["b", "d"]),
         (("b", "clip"), {}, ["1", "2"]),
-        (("A", "B", "D"), {"positions": True}, ["f", "g", "h"]),  # no digit beside a place, no other frame's letter
+        (("A", "B", "D"), {"positions": True}, ["f", "g", "h"]),  # no digit beside a position, no other frame's letter
         (("1", "2"), {"positions": True}, ["1", "2"]),
         (tuple(map(chr, range(65, 91))), {}, [*"123456789", *[""] * 17]),
     ],

@@ -1,4 +1,4 @@
-"""With `--format json` an error is one JSON object on standard error: kind, place, found, expected, and what to call next."""
+"""With `--format json` an error is one JSON object on standard error: kind, location, found, expected, and what to call next."""
 
 from __future__ import annotations
 

@@ -124,4 +124,4 @@ def test_an_audit_without_ratings_says_how_they_come_in(folder: Path) -> None:
     proctor("import", folder / "q.csv", folder / "a.csv", "--name", "a", "--store", folder / "n.db")
     done = proctor("audit", "q", "--store", folder / "n.db")
     assert "has no ratings of q by people. Import them: proctor import q RATINGS.csv --store " in done.stderr
-    assert "Or name a scorer in their place: --against NAME" in done.stderr
+    assert "Or name a scorer instead: --against NAME" in done.stderr

@@ -1,6 +1,6 @@
 """Tables for people say what the same command says for programs: each column's text is worked out from the JSON.
 
-The runs differ in every count, so that columns that changed places, wrong signs and wrong denominators show.
+The runs differ in every count, so that columns that were exchanged, wrong signs and wrong denominators show.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that people give: regular ones up to a size, and JSON whose every fault has a place."""
+"""Files that people give: regular ones up to a size, and JSON whose every fault has a location."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_a_prompt_that_a_task_does_not_have_is_refused_with_those_it_has() -> No
 
 
 def _asked(request: Request) -> str:
-    """What a request asked: the settings, the texts with the places of pictures, the form of the reply."""
+    """What a request asked: the settings, the texts with the positions of pictures, the form of the reply."""
     parts = []
     for message in request.body["messages"]:
         content = message["content"]

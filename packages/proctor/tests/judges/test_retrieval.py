@@ -388,7 +388,7 @@ def test_documents_are_checked_and_indexed(tmp_path: Path, real_encoder: None) -
     assert code == 0, said
     assert "3 passages of 3 documents, built:" in said
     (found,) = (line.split() for line in said.splitlines() if line.strip().startswith("burns.md"))
-    assert found[1:4] == ["–", "1", "1"]  # a page that is none, and its place by words and by meaning
+    assert found[1:4] == ["–", "1", "1"]  # a page that is none, and its rank by words and by meaning
     code, said = within("check", "documents", folder)
     assert "3 passages of 3 documents, current:" in said
     elsewhere = tmp_path / "elsewhere"

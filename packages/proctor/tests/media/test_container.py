@@ -81,7 +81,7 @@ def first_in(video: bytes | Path) -> Pixels:
 
 
 def moved(pixels: Pixels, a: int, b: int, c: int, d: int) -> Pixels:
-    """Each pixel at its own place, by the arithmetic of ISO/IEC 14496-12, 6.2.2."""
+    """Each pixel at its own position, by the arithmetic of ISO/IEC 14496-12, 6.2.2."""
     high, wide = pixels.shape[:2]
     out = np.zeros((wide, high, 3) if b else (high, wide, 3), dtype=np.uint8)
     left, top = min(0, a * (wide - 1), c * (high - 1)), min(0, b * (wide - 1), d * (high - 1))

@@ -250,11 +250,11 @@ def test_items_without_evidence_are_refused_in_one_line(library: MediaLibrary) -
 
 def test_what_is_not_possible_is_said(library: MediaLibrary) -> None:
     most = item(CLIP, windows=[EvidenceWindow(start=4.0, end=10.0)])
-    assert CONDITIONS.get("occlude-elsewhere").unable(scene(library, most)) == "no free place for as much elsewhere"
+    assert CONDITIONS.get("occlude-elsewhere").unable(scene(library, most)) == "no room for as much elsewhere"
     assert CONDITIONS.get("occlude-evidence").unable(scene(library, most)) == ""
     every = item(CLIP, windows=[EvidenceWindow(start=3.0, end=15.0)])
     assert CONDITIONS.get("cut-evidence").unable(scene(library, every)) == "the evidence is all that is shown"
-    with pytest.raises(InputError, match="found no free place for as much elsewhere"):
+    with pytest.raises(InputError, match="found no room for as much elsewhere"):
         show(library, most, "occlude-elsewhere")
     late = item(VideoClip(source="clock.mp4"), windows=[EvidenceWindow(start=30.0, end=31.0)])
     for condition in ("occlude-evidence", "occlude-elsewhere", "cut-evidence", "only-evidence"):

@@ -183,7 +183,7 @@ def test_a_run_from_a_bucket_shows_the_same_frames(s3: ObjectServer, tmp_path: P
 
     store = tmp_path / "runs.db"
     found: list[list[list[bytes]]] = []
-    for media in (tmp_path / "videos", "s3://bucket/videos", None):  # the store remembers the last place
+    for media in (tmp_path / "videos", "s3://bucket/videos", None):  # the store remembers the last location
         cache = tmp_path / str(len(found))
         made = proctor.run(
             questions, looks, media=media, store=store, cache=cache, name=f"r{len(found)}", conditions="video"

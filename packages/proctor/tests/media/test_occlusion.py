@@ -141,7 +141,7 @@ def test_elsewhere_has_the_same_area_and_length_and_never_overlaps() -> None:
             continue
         found += 1
         check_elsewhere(hidden, other, starts)
-        assert other == elsewhere(hidden, SPAN, starts, generator(seed, "place"))  # the same draw, the same place
+        assert other == elsewhere(hidden, SPAN, starts, generator(seed, "place"))  # the same draw, the same position
     assert found >= 260
 
 
@@ -183,7 +183,7 @@ def test_a_picture_of_which_most_is_evidence() -> None:
 
 
 def test_a_box_that_moves_is_followed() -> None:
-    """The black box elsewhere keeps its distance to the evidence, as long as that place is free."""
+    """The black box elsewhere keeps its distance to the evidence, as long as that position is free."""
     boxes = tuple(
         EvidenceBox(x=0.3 + k * 0.01, y=0.4, width=0.1, height=0.1, start=k / 10, end=(k + 1) / 10) for k in range(10)
     )

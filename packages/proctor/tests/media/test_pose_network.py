@@ -31,7 +31,7 @@ Floats = NDArray[np.float32]
 def column(
     box: tuple[float, float, float, float], score: float, joints: dict[str, tuple[float, float, float]] | None = None
 ) -> Floats:
-    """One candidate: centre and size of its box, its score, its joints (the others in no place, not sure)."""
+    """One candidate: centre and size of its box, its score, its joints (the others nowhere, not sure)."""
     numbers = [*box, score]
     for name in KEYPOINTS:
         numbers += (joints or {}).get(name, (0.0, 0.0, 0.0))
@@ -120,7 +120,7 @@ def jpeg(width: int, height: int, dot: tuple[float, float] | None = None, radius
 def test_what_the_network_sees_is_told_in_the_pictures_own_pixels(
     tmp_path: Path, size: tuple[int, int], dot: tuple[float, float]
 ) -> None:
-    """The network reads the dot's place from its input, so both ways through the letterbox must agree."""
+    """The network reads the dot's position from its input, so both ways through the letterbox must agree."""
     radius = max(size) / 40
     pose = PoseNetwork(seeker(tmp_path / "seeker.onnx")).look(jpeg(*size, dot, radius))
     assert (pose.width, pose.height) == size

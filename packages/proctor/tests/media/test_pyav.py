@@ -1,4 +1,4 @@
-"""Files are opened in one place, which works with PyAV 18 and 19 (Python 3.12 and newer get 19)."""
+"""Files are opened in one function, which works with PyAV 18 and 19 (Python 3.12 and newer get 19)."""
 
 from __future__ import annotations
 

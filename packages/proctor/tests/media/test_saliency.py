@@ -1,4 +1,4 @@
-"""Places worth a closer look: found where something stands out or moves, enlarged without covering anything."""
+"""Regions worth a closer look: found where something stands out or moves, enlarged without covering anything."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_where_nothing_is_there_is_nothing() -> None:
         saliency([b"none"])
 
 
-# ── the places ──
+# ── the regions ──
 
 
 def test_two_places_are_found_the_left_one_first() -> None:
@@ -117,7 +117,7 @@ def test_joints_tell_head_and_chest() -> None:
     head, chest = (detail.region for detail in found)
     assert inside(head, 274, 380, (800, 500))
     assert inside(chest, 344, 380, (800, 500))
-    # Without a manikin the hands are known, and the other place comes from the map.
+    # Without a manikin the hands are known, and the other region comes from the map.
     busy = np.zeros((60, 96))
     busy[5:10, 5:10] = 1.0
     alone = details_of(busy, 1.6, pose(standing()))
@@ -185,7 +185,7 @@ def test_an_inset_is_cut_from_the_original() -> None:
 
 
 def test_what_stands_out_may_stand_beside_head_and_chest() -> None:
-    """Two places by joints and two of the map, none of which covers another, in two rows."""
+    """Two regions by joints and two of the map, none of which covers another, in two rows."""
     flat = np.zeros((60, 96))
     flat[50, 90] = flat[5, 90] = 1.0
     known = {

@@ -39,8 +39,8 @@ KEY = ["D", "B", "A", "C"]
         ("BDAC", False, 2, 3, False, True, False),  # B>A and A>C hold, D>B does not
         ("DACB", False, 2, 2, True, False, False),  # D>B and A>C hold, B>A does not
         ("DBA", False, 2, 3, False, False, False),  # C is missing: A>C is wrong, and no position is known
-        ("DBBAC", False, 3, 4, True, True, False),  # B twice: its first place counts
-        ("DABAC", False, 2, 2, True, True, False),  # A before B by its first place: B>A is wrong
+        ("DBBAC", False, 3, 4, True, True, False),  # B twice: its first position counts
+        ("DABAC", False, 2, 2, True, True, False),  # A before B by its first position: B>A is wrong
         ("XDBAC", False, 3, 4, True, True, False),  # X is unknown and ignored for pairs
         ("", False, 0, 0, False, False, False),
         ("D", False, 0, 1, False, False, False),  # one label alone is neither first nor last

@@ -164,7 +164,7 @@ def test_a_run_by_batch_has_the_records_of_a_run(tmp_path: Path) -> None:
     (run,) = [run for run in store.runs("simulated") if run.system == "local"]
     answers = store.answers(run).values()
     store.close()
-    assert {(one.status, one.timing) for one in answers} == {(Status.ANSWERED, None)}  # nobody knows what it took
+    assert {(one.status, one.timing) for one in answers} == {(Status.ANSWERED, None)}  # what it took is unknown
 
 
 def _texts(messages: list[dict[str, Any]]) -> list[str]:
@@ -177,7 +177,7 @@ def _texts(messages: list[dict[str, Any]]) -> list[str]:
     [
         (["--share", "--model", "m"], "--batch works in one process"),
         (["--system", "longest-option"], "--batch asks models alone"),
-        (["--budget", "5", "--model", "m"], "--batch can't keep a budget (5 s): nobody knows what a reply"),
+        (["--budget", "5", "--model", "m"], "--batch can't keep a budget (5 s): the time of a reply is unknown"),
     ],
 )
 def test_what_does_not_go_by_batch_is_said(more: list[str], message: str, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def body(word: object, text: str | None = "Answer: B", **choice: Any) -> dict[st
 
 
 class Bodies:
-    """In place of connections: each request gets the next body, later ones the last."""
+    """Instead of connections: each request gets the next body, later ones the last."""
 
     def __init__(self, *bodies: dict[str, Any], status: int = 200) -> None:
         self.left, self.count, self.status = list(bodies), 0, status

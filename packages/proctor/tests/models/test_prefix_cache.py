@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["llava", "qwen2-vl", "qwen3-vl"])
 def plain(request: pytest.FixtureRequest, folder: Path) -> Weights:
-    """Weights that compute everything again, and attend to places more than the usual tiny ones."""
+    """Weights that compute everything again, and attend to positions more than the usual tiny ones."""
     import torch
 
     if request.param != "llava":

@@ -21,7 +21,7 @@ from tests.support.raw_server import raw_server
 
 ABSENT = object()
 ODD = [ABSENT, None, "", "x", 0, -1, 1.25, True, [], [1], {}, {"a": None}, "١", 10**30, math.pi]
-"""What may stand in the place of a label."""
+"""What may stand instead of a label."""
 
 LABELS = (
     "id",

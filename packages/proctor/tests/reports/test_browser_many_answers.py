@@ -22,7 +22,7 @@ _LIMITS = replace(Limits(), characters=20_000)
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[range]:
-    """The places whose answers are read, one entry for each run."""
+    """The rows whose answers are read, one entry for each run."""
     locations: list[range] = []
     load = Source.answers
 

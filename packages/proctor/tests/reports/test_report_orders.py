@@ -64,7 +64,7 @@ def texts(row: tuple[Cell | str | int, ...]) -> list[str]:
 
 def test_places_and_where_frames_were_put(store: Store) -> None:
     """By hand, of four answers: A is first in three, B second in three, C third in three, D last in two and nowhere in
-    one; the fifth failed, and places nothing."""
+    one; the fifth failed, and orders nothing."""
     section = orders_section(Source(store, "frames", Options(draws=100)))
     assert section is not None
     (figure,) = [block for block in section.blocks if isinstance(block, Figure)]

@@ -33,7 +33,7 @@ DRAWS, SEED = 300, 0
 
 
 class Figures:
-    """Every figure that was read: by what it is of, and by the place where it stands."""
+    """Every figure that was read: by what it is of, and by the output where it stands."""
 
     def __init__(self) -> None:
         self.read: dict[Key, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -53,7 +53,7 @@ class Figures:
         return {key: dict(found) for key, found in self.read.items() if len(set().union(*found.values())) > 1}
 
     def shared_by(self, location: str) -> int:
-        """How many figures stand in this place and in another one."""
+        """How many figures stand in this output and in another one."""
         return sum(location in found and len(found) > 1 for found in self.read.values())
 
 
@@ -138,7 +138,7 @@ def printed(out: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three systems under four conditions, all answered: an incomplete run has a range, which not all places show."""
+    """Three systems under four conditions, all answered: an incomplete run has a range, which not all outputs show."""
     folder = tmp_path_factory.mktemp("figures")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_store, "FATES", {})
@@ -148,7 +148,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def figures(store: Path) -> Figures:
-    """All figures of all places."""
+    """All figures of all outputs."""
     read = Figures()
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PROCTOR_STORE", raising=False)
@@ -369,7 +369,7 @@ def test_no_figure_has_two_texts(figures: Figures) -> None:
 
 
 def test_every_output_was_crawled(figures: Figures) -> None:
-    """A place whose figures nobody else has was not read, or shows other things than it did."""
+    """An output whose figures no other has was not read, or shows other things than it did."""
     compared = [f"compare {what}" for what in ("conditions", "systems", "all systems")]
     forms = ("terminal", "json", "csv", "frame", "notebook")
     positions = [f"{what}, {form}" for what in ("results", "rank", *compared) for form in forms]

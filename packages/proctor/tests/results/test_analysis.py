@@ -216,7 +216,7 @@ def test_stability_and_significance_are_there(found: Analysis) -> None:
 
 
 def test_the_spread_of_a_rank_by_hand(found: Analysis) -> None:
-    """A share of 0.5, 0.25 and 0.25 of the places 1, 2 and 3: mean 1.75, variance 0.5 · 0.5625 + 0.25 · 0.0625 +
+    """A share of 0.5, 0.25 and 0.25 of the ranks 1, 2 and 3: mean 1.75, variance 0.5 · 0.5625 + 0.25 · 0.0625 +
     0.25 · 1.5625 = 0.6875."""
     assert resampled_rank_sd((0.5, 0.25, 0.25)) == pytest.approx(0.6875**0.5)
     assert resampled_rank_sd((0.0, 1.0)) == 0.0

@@ -361,7 +361,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @dataclass(frozen=True)
 class Standing:
-    """What an output says of a system: its score, None where it gives a range or no place, and whether it says that the
+    """What an output says of a system: its score, None where it gives a range or no rank, and whether it says that the
     system beats the honest one."""
 
     score: float | None
@@ -434,7 +434,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_cheat_ends_below_the_honest_in_every_output(
     everything: Store, pages: Path, cheat: str, rule: str, output: str
 ) -> None:
-    """Below: with a lower score, or, where nothing is decided on what a run lacks, with a range and without a place."""
+    """Below: with a lower score, or, where nothing is decided on what a run lacks, with a range and without a rank."""
     benchmark = f"{'texts' if cheat == TRIPPER else 'counts'}-{rule}"
     found = OUTPUTS[output](everything, benchmark, cheat, pages)
     assert not found.beats_honest

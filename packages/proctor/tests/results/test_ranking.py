@@ -100,7 +100,7 @@ def test_an_incomplete_run_is_ranked_only_where_its_gaps_change_no_place(tmp_pat
 
 
 def test_baselines_enter_no_test_no_adjustment_and_no_duel(tmp_path: Path) -> None:
-    """Whatever baselines there are, ranks, p, scores and places of the others stay; without any, too."""
+    """Whatever baselines there are, ranks, p, scores and rank distributions of the others stay; without any, too."""
     store = contest_store(tmp_path)
     for system, right in (("honest", HONEST), ("rival", RIVAL), ("weak", WEAK)):
         write_run(store, system, right)
@@ -149,7 +149,7 @@ def test_under_text_only_all_built_in_baselines_stay_out_of_the_contest(tmp_path
 
 def test_a_tie_for_a_prize_is_broken_though_baselines_are_ahead(tmp_path: Path) -> None:
     """Three baselines that are all right, two teams one answer apart behind them: their tie is one for the first
-    place."""
+    rank."""
     store = contest_store(tmp_path)
     for name in ("b1", "b2", "b3"):
         write_run(store, name, [True] * 240)

@@ -176,10 +176,10 @@ def test_without_options(made: Fuzzed) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, *FailedPolicy])
-def test_answers_that_wait_for_the_judge_leave_a_run_without_a_place(
+def test_answers_that_wait_for_the_judge_leave_a_run_without_a_rank(
     tmp_path: Path, policy: FailedPolicy | None
 ) -> None:
-    """The free text of gamma under text-only was not judged, that of the others was: its places would be those of the
+    """The free text of gamma under text-only was not judged, that of the others was: its ranks would be those of the
     questions that are left."""
     made = fuzzed(tmp_path, 11, items=120, waits=0.0)
     (board,) = rank_runs(made.store, NAME, Contest(condition="text-only", failed=policy))

@@ -36,7 +36,7 @@ VIDEOS, QUESTIONS = 12, 3
 
 
 def benchmark(root: Path) -> Benchmark:
-    """Of each video: a question whose answer is visible for 2 of 10 s, one for 8 of them (so that there is no other place),
+    """Of each video: a question whose answer is visible for 2 of 10 s, one for 8 of them (so that there is no room elsewhere),
     and one that does not say where."""
     items = []
     for video in range(VIDEOS):
@@ -130,7 +130,7 @@ def run_is(run: Any, system: str, condition: str) -> bool:
 
 def test_a_run_says_what_it_does_not_ask(made: Any) -> None:
     notes = " ".join(made.notes)
-    assert f"occlude-elsewhere: {VIDEOS} items unsupported: no free place for as much elsewhere." in notes
+    assert f"occlude-elsewhere: {VIDEOS} items unsupported: no room for as much elsewhere." in notes
     assert f"occlude-elsewhere: {VIDEOS} items unsupported: no evidence." in notes
     assert f"occlude-evidence: {VIDEOS} items unsupported: no evidence." in notes
 
@@ -250,7 +250,7 @@ def test_a_condition_that_shows_no_item_is_refused_before_anything_is_asked(tmp_
             long, [guesses], conditions=["occlude-elsewhere"], store=":memory:", media=tmp_path, baselines=False
         )
     assert str(told.value) == (
-        "lamps: condition 'occlude-elsewhere': found 12 items: no free place for as much elsewhere, expected an item to ask"
+        "lamps: condition 'occlude-elsewhere': found 12 items: no room for as much elsewhere, expected an item to ask"
     )
 
 

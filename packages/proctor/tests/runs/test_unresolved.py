@@ -325,7 +325,7 @@ def test_a_published_page_names_nobody_who_decided(focus: Store, tmp_path: Path)
     write_public_report(focus, "focus", tmp_path / "public.html", options=Options(draws=100))
     whole, public = (tmp_path / "whole.html").read_text(), (tmp_path / "public.html").read_text()
     for page in (whole, public):
-        assert "a person gave the score in its place" in page
+        assert "a person gave the score instead" in page
     assert "human:Dr Weber" in whole
     assert "Weber" not in public
 

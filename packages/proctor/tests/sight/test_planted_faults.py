@@ -88,7 +88,9 @@ def test_a_mild_loss_of_detail_is_a_note() -> None:
 def test_behind_a_cache_nothing_else_is_told() -> None:
     result, _ = tried(served.Caching())
     others = [one for name, one in result.routes.items() if name != "frames"]
-    assert {(one.state, one.note) for one in others} == {("could not check", "nothing else can be told behind a cache")}
+    assert {(one.state, one.note) for one in others} == {
+        ("could not check", "nothing else can be decided behind a cache")
+    }
 
 
 def test_none_in_a_black_picture_is_no_number() -> None:

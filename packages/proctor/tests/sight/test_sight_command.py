@@ -238,7 +238,7 @@ def recorded(one: Run) -> dict[str, JsonValue]:
 def test_run_says_once_that_nobody_knows(questions: Path, cache: str) -> None:
     with FaultyServer("Answer: yes") as server:
         said = run(questions, server, cache)
-        line = f"m: no sight test was passed, so nobody knows whether the media arrive (proctor sight m --base-url {server.url})."
+        line = f"m: no sight test was passed, so it is unknown whether the media arrive (proctor sight m --base-url {server.url})."
         assert said.count("sight") == 2  # one line, with the command in it
         assert line in said
         assert "sight" not in run(questions, server, cache, "--condition", "text-only")

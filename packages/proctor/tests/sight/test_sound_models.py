@@ -57,7 +57,7 @@ def sometimes_cut(said: str, request: Request) -> Said:
 
 
 class ReadsNoNumbers(Sighted):
-    """It sees colours and places, and takes every number for another."""
+    """It sees colours and positions, and takes every number for another."""
 
     def _value(self, one: served.Seen) -> int | None:
         found = super()._value(one)

@@ -252,7 +252,7 @@ def test_edges_and_errors() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("n_groups", [12, 40])
 def test_intervals_hold_the_truth(n_groups: int) -> None:
-    """Four systems; in half of the videos two of them change places. The truth is the fit to what is expected."""
+    """Four systems; in half of the videos two of them exchange their ranks. The truth is the fit to what is expected."""
     rng = np.random.default_rng(n_groups)
     names, kinds = "abcd", (np.array([0.8, 0.2, -0.2, -0.8]), np.array([-0.2, 0.2, 0.8, -0.8]))
     pairs = list(itertools.combinations(range(4), 2))

@@ -153,7 +153,7 @@ def test_the_accepted_shifts_of_many_groups_are_close() -> None:
 
 
 def _table(rng: np.random.Generator) -> tuple[Floats, Floats, Ints]:
-    """Two systems: independent, or one that answers some again; marks, halves or numbers; groups of unequal size."""
+    """Two systems: independent, or one that answers some again; 0 or 1, halves or numbers; groups of unequal size."""
     n_groups = int(rng.integers(2, 40))
     groups = np.repeat(np.arange(n_groups), rng.integers(1, int(rng.integers(2, 12)), n_groups))
     n, kind = len(groups), rng.integers(4)

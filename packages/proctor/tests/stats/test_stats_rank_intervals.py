@@ -116,7 +116,7 @@ def test_the_intervals_of_all_ranks_hold_at_once(name: str, skills: NDArray[np.f
 
 def test_equal_systems_share_all_ranks_where_the_bootstrap_of_ranks_is_too_narrow() -> None:
     """What was printed as a 95 % interval before: the spread of ranks over samples. Of equal systems it holds the
-    place that they share far less often than 95 %; it is shown as a spread only."""
+    rank that they share far less often than 95 %; it is shown as a spread only."""
     rng = np.random.default_rng(9)
     sure = held = 0
     repeats = 40

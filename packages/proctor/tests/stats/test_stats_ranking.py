@@ -1,4 +1,4 @@
-"""Ranks: a ledger of crafted tables, and the places and chances against plain loops."""
+"""Ranks: a ledger of crafted tables, and the ranks and chances against plain loops."""
 
 from __future__ import annotations
 

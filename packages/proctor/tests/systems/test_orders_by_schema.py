@@ -286,7 +286,7 @@ def test_a_rejection_of_the_question_is_no_rejection_of_the_schema() -> None:
 
 
 def test_a_server_that_checks_the_form_itself_costs_one_item_its_schema() -> None:
-    """Groq sends an error in place of a reply that is not of the form: the model may take the next one."""
+    """Groq sends an error instead of a reply that is not of the form: the model may take the next one."""
     failed = {
         "error": {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "{"}
     }

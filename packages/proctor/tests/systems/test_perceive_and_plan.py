@@ -38,7 +38,7 @@ KEEP = {"problems": [], "revise": False}
 
 @pytest.fixture(scope="module")
 def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
-    """With the place in time of every picture as it is sent, details and all."""
+    """With the time of every picture as it is sent, details and all."""
     made = made_instances(tmp_path_factory.mktemp("instances"))
     positions = dict(made.positions)
     for item in made.items:

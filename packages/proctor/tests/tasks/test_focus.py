@@ -231,7 +231,7 @@ def test_a_container_s_answers_have_no_latency(tmp_path: Path) -> None:
         file.write_text(text)
         found = READER.read_recorded(file, benchmark)
         assert [(one.parsed, one.timing) for one in found.answers] == [([12.0], None)]
-        assert found.notes == ("1 of 1 questions have no latency, so that nobody knows whether they came in time",)
+        assert found.notes == ("1 of 1 questions have no latency, so it is unknown whether they came in time",)
 
 
 @pytest.mark.parametrize(("track", "budget"), [("frame", 5), ("segment", 15), ("procedure", 30)])

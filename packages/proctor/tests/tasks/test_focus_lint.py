@@ -232,7 +232,7 @@ def test_a_file_without_latencies_is_told_once(folder: Path) -> None:
     file.write_text(json.dumps([{"qID": one["qID"], "content": one["content"]} for one in GOOD]))
     (finding,) = validate_submission(file, READER.load(folder)).findings
     assert (finding.rule, finding.severity) == ("no-latency", "warning")
-    assert finding.found == "no latency in any of 3 answers, so that nobody knows whether they came in time"
+    assert finding.found == "no latency in any of 3 answers, so it is unknown whether they came in time"
 
 
 def test_a_latency_that_others_have_is_missing(folder: Path) -> None:

@@ -105,7 +105,7 @@ def test_it_reads_counts_and_fails_as_a_client_does() -> None:
 
 def test_it_calls_the_tools_of_an_agent() -> None:
     class RowLocation(BaseModel):
-        """A place in the picture."""
+        """A position in the picture."""
 
         name: str
 

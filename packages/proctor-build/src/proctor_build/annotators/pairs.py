@@ -74,7 +74,7 @@ def compare_tracks(a: Annotation, b: Annotation, *, moment_s: float = MOMENT_S) 
     """Compares two annotators. Moments up to `moment_s` seconds apart are the same. At each second boxes are paired one to one for the largest sum of overlaps of at least
     `ALIKE`, ignoring classes; instances become partners one to one so that most pairs belong to partners.
 
-    Raises `InputError` for annotations of different videos, and for an instance in two places at one second.
+    Raises `InputError` for annotations of different videos, and for an instance at two positions in one second.
     """
     if a.video.id != b.video.id:
         raise InputError("video", found=f"{a.video.id!r} and {b.video.id!r}", expected="the same")
@@ -128,7 +128,7 @@ def adjudicated(
     """The merged annotation, and the undecided differences (`decisions` are a or b, by id). Annotation a is used unless "b" was decided; then b is, with
     the names of a's instances. Instances of b alone keep their names; "-b" is added if a has an instance of that name.
 
-    Raises `InputError` if decisions put an instance in two places at one second, as when only one of two swapped
+    Raises `InputError` if decisions put an instance at two positions in one second, as when only one of two swapped
     identities is decided.
     """
     name = _Names(a, comparison.partner)
@@ -153,7 +153,7 @@ def adjudicated(
         if key in kept and kept[key] != sighting:
             expected = "one: decide about both tracks alike"
             location = f"video {a.video.id!r}, {sighting.second} s, instance {sighting.instance!r}"
-            raise InputError(location, found="two places", expected=expected)
+            raise InputError(location, found="two positions", expected=expected)
         kept[key] = sighting
     return Annotation(video=a.video, sightings=tuple(kept.values()), moments=tuple(moments)), open_ones
 
@@ -173,7 +173,7 @@ def _check_single(annotation: Annotation) -> None:
     twice = next((key for key, count in times.items() if count > 1), None)
     if twice is not None:
         location = f"video {annotation.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
-        raise InputError(location, found="two places", expected="one at a second")
+        raise InputError(location, found="two positions", expected="one at a second")
 
 
 def _seconds(a: Annotation, b: Annotation) -> Iterator[tuple[int, list[Sighting], list[Sighting]]]:

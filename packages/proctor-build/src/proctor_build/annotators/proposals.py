@@ -338,8 +338,8 @@ def corrected(annotation: Annotation, proposals: Iterable[BoxProposal], decision
             stands[key] = box.model_copy(update={"box": proposal.box, "filled": False})
     twice = len(annotation.sightings) - len({(sighting.second, sighting.instance) for sighting in annotation.sightings})
     if twice:
-        raise InputError(f"video {annotation.video.id!r}", found="an instance in two places at one second",
-                         expected="one: proctor build convert tells of it")  # fmt: skip
+        raise InputError(f"video {annotation.video.id!r}", found="an instance at two positions in one second",
+                         expected="one: proctor build convert lists them")  # fmt: skip
     return Annotation(video=annotation.video, sightings=tuple(stands.values()), moments=annotation.moments)
 
 

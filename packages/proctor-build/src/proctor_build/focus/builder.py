@@ -317,7 +317,7 @@ class FocusQuestions(Stage[FocusQuestion]):
         if found and not settings.findings:
             where = ", ".join(filter(None, (found[0].video, found[0].instance)))
             what = f"{count_of(len(found), 'finding')} in the tracks, such as {where}: {found[0].detail}"
-            raise WaitingError(f"{what}; correct the tracks, or ask all the same (questions: {{findings: true}})")
+            raise WaitingError(f"{what}; correct the tracks, or ask anyway (questions: {{findings: true}})")
         measured = annotators_tolerances(work.project) if settings.tolerances == "annotators" else None
         plan = settings.model_dump(exclude={"fill", "findings", "tolerances"}) | {"seed": work.project.settings.seed}
         if measured is not None:

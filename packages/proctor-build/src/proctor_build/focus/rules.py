@@ -223,7 +223,7 @@ MEANINGS: Mapping[str, frozenset[str]] = {
     "action": frozenset({"action", "interaction", "activity"}),
     "holder": frozenset({"held_by", "holder", "instrument"}),
 }
-"""Names of attributes for the place of an object in the body, its use, what is done with it, and what holds it. All other
+"""Names of attributes for the location of an object in the body, its use, what is done with it, and what holds it. All other
 attributes are properties of the object."""
 
 _YES_NO = {"true", "false"}

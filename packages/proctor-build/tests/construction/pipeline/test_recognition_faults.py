@@ -1,4 +1,4 @@
-"""What recognisers get wrong, and sound that none can hear: nothing of it passes unmarked, each is told with its
+"""What recognisers get wrong, and sound that none can hear: nothing of it passes unflagged, each is reported with its
 reason."""
 
 from __future__ import annotations

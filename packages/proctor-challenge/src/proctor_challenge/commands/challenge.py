@@ -213,7 +213,7 @@ def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
 def status(
     folder: ChallengeFolder,
     phase: Annotated[str, Option("The boards of this phase.", metavar="[PHASE]", argument=True)] = "",
-    out: Annotated[Path | None, Option("With PHASE: also write its boards as a page, complete in itself.")] = None,
+    out: Annotated[Path | None, Option("With PHASE: also write its boards as one self-contained page.")] = None,
     audience: Audience = "public",
     prizes: Annotated[bool, Option("With PHASE: who gets which prize, instead.")] = False,
     store: ChallengeStore = None,

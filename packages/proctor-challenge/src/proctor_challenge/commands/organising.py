@@ -161,7 +161,7 @@ def submission(
     add submits --file for a team, as on the page: the same checks and quotas apply. Exit code 1 if it is refused. Answers
     that are missing, late or not in their format are accepted, listed, and counted as wrong.
 
-    rescore is for a changed code, judge or reference, or a judge that was not reachable. All submissions without a
+    rescore is for changed code, another judge or reference, or a judge that was not reachable. All submissions without a
     result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.
 
     Example: proctor challenge submission disqualify sponges test Alpha#2 --why "speaks to the judge"

@@ -190,7 +190,7 @@ async def learned_scores(case: Case, judges: Sequence[DimensionJudge]) -> ToolRe
     for judge in judges:
         said = await judge.judge(case)
         if TRAINED_ON in said.flags:
-            told[judge.name] = "not told: it has learned from ratings of this very question"
+            told[judge.name] = "withheld: it was trained on ratings of this question"
             continue
         expected = next((known["expected ratings"] for known in said.evidence if "expected ratings" in known), None)
         told[judge.name] = {"expected ratings": expected, "score, 0.5 is an average answer": dict(said.values)}

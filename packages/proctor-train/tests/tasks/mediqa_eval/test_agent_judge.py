@@ -305,7 +305,7 @@ class Learned:
     """A judge that says this of every answer."""
 
     name = "learned"
-    settings: dict[str, Any] = {}  # noqa: RUF012 - as the protocol has it
+    settings: dict[str, Any] = {}  # noqa: RUF012 - as in the protocol
 
     def __init__(self, *flags: str) -> None:
         self.flags = flags
@@ -320,7 +320,7 @@ def test_a_learned_judge_that_knows_the_encounter_says_nothing() -> None:
     assert told.told["learned"]["expected ratings"]["overall"] == 0.5  # type: ignore[call-overload, index]
     knowing = asyncio.run(learned_scores(case(), [Learned(TRAINED_ON)]))
     assert knowing.failed
-    assert knowing.told == {"learned": "not told: it has learned from ratings of this very question"}
+    assert knowing.told == {"learned": "withheld: it was trained on ratings of this question"}
 
 
 def test_questions_about_pictures_are_answered_without_the_candidate_and_kept(tmp_path: Path) -> None:

@@ -416,7 +416,7 @@ def _scored(scores: Any, table: RatingsTable, columns: Mapping[str, Sequence[str
 @contextmanager
 def _as_file(given: Any, name: str) -> Iterator[Path]:
     """A path itself; a frame or rows as a temporary CSV file, so that one reader checks all of them. Errors show `name`
-    in place of the file."""
+    instead of the file."""
     if isinstance(given, str | Path):
         yield Path(given)
         return

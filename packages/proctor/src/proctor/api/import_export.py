@@ -441,7 +441,7 @@ def export(
         return pd.DataFrame(list(rows))
     chosen = {"systems": where.systems, "conditions": where.conditions}
     form = given["format"] or Path(out).suffix.removeprefix(".")
-    where.output(out)  # what it must not replace is told first
+    where.output(out)  # what it must not replace is reported first
     _check_form(where, Path(out), form, named=bool(given["format"]))
     path = export_location(where, Path(out), form, given["template"])
     if form in {UNRESOLVED, DECIDED}:

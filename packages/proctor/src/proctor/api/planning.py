@@ -32,7 +32,7 @@ def plan(
         raise UsageError("The variances are missing: --from STORE --system A --system B, or --sd-group and --sd-item.")
     if given["margin"] is None and not given["difference"]:
         raise UsageError(
-            "Say what the study shall show: a true difference (--difference POINTS), or that the first system is not worse by a "
+            "Say what the study should show: a true difference (--difference POINTS), or that the first system is not worse by a "
             "margin (--margin POINTS)."
         )
     pilot_groups, said, unit = None, "", 100.0

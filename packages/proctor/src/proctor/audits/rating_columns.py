@@ -97,7 +97,7 @@ _RATER_COLUMN = re.compile(rf"(?:{'|'.join(sorted(_KNOWN['rater'], key=len, reve
 @dataclass(frozen=True)
 class RatingColumns:
     """The column of each field ("" for none). A wide table has `dimensions`, a column for each, or `raters`, a column
-    for each, in place of a value's. `lower` are names of dimensions that are better low, and `unread` the columns that
+    for each, instead of a value's. `lower` are names of dimensions that are better low, and `unread` the columns that
     are not read."""
 
     item: str = ""

@@ -46,7 +46,7 @@ class RatingRows:
 def read_ratings(file: Path, columns: Mapping[str, Sequence[str]] | None = None) -> RatingsTable:
     """Ratings from a table (see `read_sheet`): long, with the columns `item, system, rater, value` and, optionally,
     `dimension` (default: a single one) and `lower_is_better` (yes or no, by dimension); or wide, with a column for each
-    dimension or for each rater in place of `value`. Columns are recognised by names in several languages; `columns`
+    dimension or for each rater instead of `value`. Columns are recognised by names in several languages; `columns`
     names those of some fields. Optional are also `candidate`, `group`, `dataset` and `language` (see `Rating`). A table
     of `proctor export` holds the scores by people. Empty ratings are left out, and counted in the notes.
 

@@ -68,8 +68,8 @@ def check(
     questions as a model gets them. Exit code 1 if there are faults; then nothing is written.
 
     A submission, before it is sent: an "error" means that it would be refused: the exit code is 1. What is "wrong" is
-    accepted and counts as a wrong answer (missing, late, not in its format): the exit code is 3. A "warning" is for you
-    to look at. References are not needed; what can't be checked without them is named.
+    accepted and counts as a wrong answer (missing, late, not in its format): the exit code is 3. A "warning" is for
+    you to check. References are not needed; what can't be checked without them is named.
 
     judge compares a trained judge's scores of up to 50 items along all its paths: they must be the same in the trainer's
     memory, with the adapter loaded again, merged, and served over HTTP (by default, or at base_url as model), and others

@@ -28,7 +28,7 @@ def mcp(
     Nothing is written or asked. Needs the extra mcp.
 
     Without --contents the tools give names, counts, scores and intervals alone: no word of a question, a reference, an answer
-    or a judge's reply, so that a hostile one can't talk to the agent. No request can change that.
+    or a judge's reply, so that hostile text never reaches the agent. No request can change that.
 
     --show skill prints SKILL.md for an agent's folder of skills, --show llms the overview llms.txt; both are in the package.
 

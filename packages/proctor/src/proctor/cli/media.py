@@ -205,7 +205,7 @@ def duplicates(
     second: Annotated[Path, Option("Another folder; the same one finds duplicates in it.", metavar="B", argument=True)],
     out: Annotated[Path | None, Option("An HTML page with the pairs side by side.")] = None,
     fps: Annotated[float, Option("Frames per second to compare.", low=0.01)] = 2.0,
-    distance: Annotated[float, Option("Pictures are alike up to this share of their bits.", low=0.0, high=0.5)] = 0.18,
+    distance: Annotated[float, Option("Maximum share of bits that differ in duplicates.", low=0.0, high=0.5)] = 0.18,
     share: Annotated[float, Option("This share of one video must be in the other.", low=0.0, high=1.0)] = 0.3,
     cache: Cache = None,
     output: Output = OutputFormat.TABLE,

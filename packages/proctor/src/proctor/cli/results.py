@@ -85,7 +85,7 @@ def results(
     critical: Annotated[
         str, Option("Instead, errors on these items, with an upper limit.", metavar="FACET[=VALUE]")
     ] = "",
-    confidence: Annotated[bool, Option("Instead, what confidences and abstentions are worth.", "--confidence")] = False,
+    confidence: Annotated[bool, Option("Instead, evaluate confidences and abstentions.", "--confidence")] = False,
     corrected: Annotated[
         Path | None, Option("Instead, correct a judge by people: a sample (review sample).", metavar="SAMPLE")
     ] = None,

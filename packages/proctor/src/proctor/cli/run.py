@@ -43,7 +43,7 @@ def run(
     """Ask systems or models a benchmark's items.
 
     BENCHMARK may be a study file (study.yaml) with benchmarks, systems, conditions, repetitions, judges and comparisons:
-    what is missing of it is asked and judged.
+    missing answers and judgements are added.
 
     Run the same command again to continue where it stopped; with --share, on several machines at once. --max-cost and
     --max-time stop it as Ctrl-C does: answers under way are kept, and cost at most that much more.

@@ -24,7 +24,7 @@ def status(
     watch: Annotated[bool, Option("Look each second until nobody is at work.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show how runs stand, from any machine.
+    """Show the state of runs, from any machine.
 
     Answers, failures, cost, who is at work, and why a run stopped; read from the store, also while another process or
     machine writes. States: running, paused, waiting (for proctor worker), complete, stopped (the same command goes on),

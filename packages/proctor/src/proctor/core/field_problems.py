@@ -232,7 +232,7 @@ def _own_words(problem: ErrorDetails) -> str | None:
 
 
 def expected_fields(model: type[BaseModel] | None, position: tuple[int | str, ...]) -> str:
-    """What was expected in place of an unknown field: the known ones, unless its part may have several forms."""
+    """What was expected instead of an unknown field: the known ones, unless its part may have several forms."""
     forms: list[Any] = [model]
     for part in position[:-1]:
         tagged = [

@@ -161,7 +161,7 @@ class Score(FrozenModel):
 class Judgement(FrozenModel):
     """A cached reply of a judge. The key is a hash of the whole request, so that no call is repeated.
 
-    `flags` are reasons for review by a person (contradictions, attempts to steer the judge).
+    `flags` are reasons for review by a person (contradictions, prompt injection).
 
     >>> Judgement(key="0" * 64, judge="three-level[m]", item_id="q1", reply={"score": 2}).flags
     ()

@@ -74,7 +74,7 @@ class Registry(Generic[T]):
         self._own.add(name)
 
     def put(self, name: str, thing: T) -> None:
-        """Use a thing under its name in this process, in place of one that was put before. Raises `ProctorError` for a name
+        """Use a thing under its name in this process, instead of one that was put before. Raises `ProctorError` for a name
         that is built in, or that a package offers."""
         if name in self._own or name in self._packages():
             raise ProctorError(f"the {self._what} {name!r} exists already: give yours another name")

@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 HIDDEN = "***"
-"""What stands in place of a secret."""
+"""What is written instead of a secret."""
 
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|_PASS$|CREDENTIAL", re.IGNORECASE)
 _ADDRESS = re.compile(r"(URL|URI|DSN|PROXY|ENDPOINT|STORE|DATABASE)$", re.IGNORECASE)

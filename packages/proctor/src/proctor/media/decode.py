@@ -60,7 +60,7 @@ class Shot(NamedTuple):
 def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
     """The pictures with these timestamps in ascending order, each decoded once.
 
-    `wanted` is ascending and without duplicates, from `index.at`. In place of a picture that the stream announces and
+    `wanted` is ascending and without duplicates, from `index.at`. Instead of a picture that the stream announces and
     never shows, the last one shown before it is given, for at most eight in a row. Which picture is given does not
     depend on what else is wanted. Raises `InputError` with the time of the first picture that can't be decoded, or whose
     position among the others its timestamp does not tell.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NO_EVIDENCE = "no evidence"
 NOT_SHOWN = "evidence after the end of the file"
-NO_ROOM = "no free place for as much elsewhere"
+NO_ROOM = "no room for as much elsewhere"
 NOTHING_LEFT = "the evidence is all that is shown"
 
 
@@ -82,7 +82,7 @@ def _remembered(scene: ConditionContext, evidence: Evidence, *, moved: bool) -> 
 
 
 def _hidden(scene: ConditionContext, evidence: Evidence, *, moved: bool) -> tuple[Hidden, ...] | None:
-    """What is hidden of each medium: the evidence or, `moved`, as much elsewhere; None if there is no place for that."""
+    """What is hidden of each medium: the evidence or, `moved`, as much elsewhere; None if there is no room for that."""
     from proctor.media.occlusion import Hidden, elsewhere, evident
 
     found = []
@@ -129,9 +129,9 @@ class OccludeEvidence(EvidenceCondition):
 
 class OccludeElsewhere(OccludeEvidence):
     """The control of `occlude-evidence`: black boxes of the same sizes at the same times, windows of the same lengths, at
-    places drawn by the run's seed and the item, which overlap no evidence.
+    positions drawn by the run's seed and the item, which overlap no evidence.
 
-    Where no such place was found, the item is not asked under this condition.
+    Where no such position was found, the item is not asked under this condition.
     """
 
     summary = "as much is black, and silent, where the answer is not (seeded)"

@@ -353,7 +353,7 @@ def is_whole(entry: Path) -> bool:
 
 
 def drop(entry: Path) -> None:
-    """Removes a damaged entry, so that it is made again; a folder in its place is renamed. Raises `ConfigurationError`
+    """Removes a damaged entry, so that it is made again; a folder of its name is renamed. Raises `ConfigurationError`
     where that fails."""
     try:
         if entry.is_dir() and not entry.is_symlink():

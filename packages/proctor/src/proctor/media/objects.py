@@ -179,7 +179,7 @@ class ObjectFolder:
                 )
 
     def write(self, key: str, data: bytes, instead_of: Any) -> Any:
-        """Writes an object in place of the version that was read (None: of none), and returns its version; None where
+        """Writes an object to replace the version that was read (None: of none), and returns its version; None where
         another version has appeared meanwhile. Raises `PermissionError` where the account may not write."""
         mode: Any = "create" if instead_of is None else instead_of or "overwrite"
         put = self._sent(key, lambda obstore, store: obstore.put(store, key, data, mode=mode, use_multipart=False))

@@ -21,7 +21,7 @@ Rectangle = tuple[float, float, float, float]
 
 NOISE_S = 1e-6  # as the clock of videos: a time this much before a picture's start shows it
 _ROUNDED_S = 1e-4  # to which evidence is often rounded
-_DRAWS = 40  # before every place at an edge is tried
+_DRAWS = 40  # before every position at an edge is tried
 _AREA = 1e-9  # rectangles that share less do not overlap
 _GAP = 0.005  # of the picture's sides, between evidence and what is hidden elsewhere: boxes are rounded to pixels
 
@@ -146,11 +146,11 @@ def _stretches(timed: Sequence[tuple[Interval, Rectangle]], windows: Sequence[In
 def elsewhere(
     hidden: Hidden, span: Interval | None, starts: Sequence[float], draw: np.random.Generator
 ) -> Hidden | None:
-    """As much at another place: for each window one as long, at a time without evidence; for each group of boxes that
-    overlap the same group, moved to where no evidence is at that time. None if no free place was found.
+    """As much elsewhere: for each window one as long, at a time without evidence; for each group of boxes that
+    overlap the same group, moved to where no evidence is at that time. None if no free position was found.
 
     The union of the boxes of a stretch keeps its area. A group keeps its distance to the evidence from one stretch to the
-    next, as far as the place stays free, so that it moves as the evidence does.
+    next, as long as that position is free, so that it moves as the evidence does.
     """
     windows = () if span is None else _windows_elsewhere(hidden, span, starts, draw)
     if windows is None:
@@ -202,7 +202,7 @@ def _start_in(gaps: Sequence[Interval], starts: Sequence[float], draw: np.random
 def _boxes_elsewhere(
     boxes: Sequence[Rectangle], shifts: Sequence[tuple[float, float]], draw: np.random.Generator
 ) -> tuple[tuple[Rectangle, ...], list[tuple[float, float]]] | None:
-    """The groups of boxes at free places, the largest first, and how far each was moved."""
+    """The groups of boxes at free positions, the largest first, and how far each was moved."""
     taken = [_grown(box) for box in boxes]
     groups = sorted(overlapping(boxes), key=lambda group: -_extent(group))
     found: list[Rectangle] = []
@@ -238,8 +238,8 @@ def _free_shift(
     known: Sequence[tuple[float, float]],
     draw: np.random.Generator,
 ) -> tuple[float, float] | None:
-    """How far a group can be moved: as one was before, else drawn, else to any place at the edge of what is taken (if there
-    is a free place, there is one there)."""
+    """How far a group can be moved: as one was before, else drawn, else to any position at the edge of what is taken (if
+    there is a free position, there is one there)."""
 
     def free(shift: tuple[float, float]) -> bool:
         shifted = [_shifted(box, shift) for box in group]

@@ -35,7 +35,7 @@ Line = tuple[float, float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class TextOverlay:
-    """Letter-like strokes that stay in one place from `start` to `end` (seconds of the video's clock); `score`, from 0
+    """Letter-like strokes that stay at one position from `start` to `end` (seconds of the video's clock); `score`, from 0
     to 1, is how much they look like a line of text."""
 
     region: Region
@@ -198,7 +198,7 @@ def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _joined(found: Sequence[TextOverlay]) -> list[TextOverlay]:
-    """Merges overlays at the same place in windows that overlap or touch."""
+    """Merges overlays at the same position in windows that overlap or touch."""
     there: list[TextOverlay] = []
     done: list[TextOverlay] = []
     for text_overlay in sorted(found, key=lambda each: each.start):

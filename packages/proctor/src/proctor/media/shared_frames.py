@@ -2,7 +2,7 @@
 
 The folder has the layout of a cache. `frames/AB/ADDRESS/` holds the entries of a frame set, each named by the hash of its
 content and never changed, and `index.json` with the location and SHA-256 of each picture. An entry is written first and
-the index last, in place of the version that was read, so that two machines that write at once lose nothing. `videos/`
+the index last, replacing the version that was read, so that two machines that write at once lose nothing. `videos/`
 holds the facts of each video in object storage, so that a video whose frames are there isn't fetched.
 """
 

@@ -1,4 +1,4 @@
-"""How requests reach servers that speak the OpenAI protocol: connections, and a folder of batch files in their place."""
+"""How requests reach servers that speak the OpenAI protocol: connections, or a folder of batch files."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ _OK, _ERROR, _SERVER_ERROR = 200, 400, 500
 
 
 class BatchFolder:
-    """A folder with the files of OpenAI's batch protocol, in place of `Connections`: requests are written, and replies
+    """A folder with the files of OpenAI's batch protocol, instead of `Connections`: requests are written, and replies
     are read once somebody has put them there.
 
     A request is identified by its hash, and by its repetition after the first: equal requests are written once, and share

@@ -118,8 +118,8 @@ def said_word(told: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How one reply ended: the `ending` (None: by a word that nobody knows), the server's `word` ("" without one), and
-    what it `told` of a fault."""
+    """How one reply ended: the `ending` (None: by an unknown word), the server's `word` ("" without one), and
+    what it `told` about an error."""
 
     ending: Ending | None
     word: str = ""

@@ -144,7 +144,7 @@ def _under_success(message: str) -> Meaning | None:
 
 
 def _rejected(said: str, meaning: Meaning) -> ProctorError:
-    """The error of a rejected request, with the way out."""
+    """The error of a rejected request, with the remedy."""
     error = meaning.kind(f"{said.rstrip('. ')}; {meaning.cure}" if meaning.cure else said)
     error.rejected = meaning.rejects
     return error
@@ -164,7 +164,7 @@ def rejection(said: str, code: str = "") -> ProctorError:
     A content policy: `RefusalError`. Too long, too large, or unusable media: `SystemFaultError`, the system's own
     fault. An unknown setting, or pictures for a model without vision, which would reject every item:
     `ConfigurationError`. Any other reason: `InfrastructureError`, so that another pass tries again and the run stays
-    incomplete. The message has the way out where one is known.
+    incomplete. The message has the remedy where one is known.
 
     >>> type(rejection("Invalid prompt: flagged by our content policy")).__name__
     'RefusalError'

@@ -28,7 +28,7 @@ NOT_REUSED = "prefix_not_reused"
 
 _PER_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
 _PLACING = ("image_grid_thw",)
-"""The inputs by which model families with positions of several axes (Qwen-VL) place the tokens of pictures."""
+"""The inputs by which model families with positions of several axes (Qwen-VL) give the tokens of pictures their positions."""
 
 _WITHIN = {"float32": 1e-4, "float64": 1e-4}
 _WITHIN_SHORT = 5e-2
@@ -56,7 +56,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Prefix:
-    """A question up to its last picture: tokens, the text in place of each picture, the inputs that place the pictures,
+    """A question up to its last picture: tokens, the text that stands for each picture, the inputs that give the pictures their positions,
     keys and values by layer, and the size in bytes."""
 
     ids: tuple[int, ...]
@@ -180,7 +180,7 @@ class PrefixReuse:
         if how.cache_implementation is not None or how.use_cache is False or (how.num_beams or 1) > 1:
             raise NotReusableError("its generation settings ask for another cache, for none, or for beams")
         kinds = {type(layer).__name__ for layer in self._cache().layers if type(layer) is not DynamicLayer}
-        if kinds or "mamba" in type(model).__name__.lower():  # a window that slides, a state in place of tokens
+        if kinds or "mamba" in type(model).__name__.lower():  # a window that slides, a state instead of tokens
             raise NotReusableError(f"not all of its layers keep every token ({', '.join(sorted(kinds)) or 'Mamba'})")
 
     def _compare(self, first: Query, second: Query) -> None:
@@ -245,7 +245,7 @@ class PrefixReuse:
         return _Row(ids, positions, prefix, False)
 
     def _ids(self, query: Query, pictures: Sequence[str]) -> tuple[tuple[int, ...], int]:
-        """The tokens of a question with these texts in place of its pictures, and their number up to the end of the last
+        """The tokens of a question with these texts instead of its pictures, and their number up to the end of the last
         picture. Raises `NotReusableError` where no token ends there, or where the text holds a picture's token."""
         processor, tokenizer = self._weights.processor, self._weights.tokenizer
         plain = self._weights.written(query)

@@ -24,7 +24,7 @@ _MASKED = re.compile(
 class RejectionWatch:
     """Watches the first requests of one run until one is answered. Before each request comes `begin`, and after it what came back: `answered`, `rejected` or `neither`.
 
-    A rejection that a retry can't mend (`ProctorError.rejected`), of the same words but for numbers, ids and quoted
+    A rejection that a retry can't resolve (`ProctorError.rejected`), of the same words but for numbers, ids and quoted
     values, for `FEW` different items and with no answer, is a configuration: `fault` is the error to stop with. While
     others are under way nothing is decided: `begin` waits for them, since one of them may be answered. After an answer
     the watch is over: what is rejected then is the items' fault.

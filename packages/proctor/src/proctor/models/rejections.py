@@ -45,7 +45,7 @@ _CLASS = re.compile(
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a rejection is: the class of the error, the way out ("" where none is known), and what is rejected (see
+    """What a rejection is: the class of the error, the remedy ("" where none is known), and what is rejected (see
     `ProctorError.rejected`)."""
 
     kind: type[ProctorError]

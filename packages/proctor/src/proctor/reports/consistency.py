@@ -115,4 +115,4 @@ def noise_line(comparison: Comparison) -> str:
         return ""
     shown = points(metric, noise.difference, noise.ci_low, noise.ci_high)
     says = "exceeds" if noise.exceeded else "does not exceed"
-    return f"The difference {says} the noise between repetitions: on these very items it is {shown}."
+    return f"The difference {says} the noise between repetitions: on these items it is {shown}."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
 """What a range means."""
 
-DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
+DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score instead."
 
 
 def score(metric: core.Metric, row: Result | LeaderboardRow) -> str:

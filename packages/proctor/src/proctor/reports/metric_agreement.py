@@ -237,7 +237,7 @@ def agreement_section(source: AuditSource) -> Section:
             _matrix(source, language, f"grid-{number_}"),
             Folded("Kendall, Pearson and Spearman, with the 95 % CI of their mean", tables),
         ]
-    caption = "Where there is no number, and why: never a 0 in its place."
+    caption = "Where there is no number, and why: never a 0 instead."
     blocks += _reasons(source, "No correlation", caption, lambda row: why_none(row.reason))
     caption = (
         "A correlation without an interval: fewer than five groups carry the variation of one side, so no "

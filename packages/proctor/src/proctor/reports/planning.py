@@ -60,7 +60,7 @@ class PlanTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """What the study shall show."""
+        """What the study should show."""
         plan = self.plans[0]
         power = f"power {100 * plan.power:g} %"
         if plan.margin is None:

@@ -339,7 +339,7 @@ def _latency_notes(board: Board) -> list[str]:
         return []
     if board.timed:
         return [f"Answers without a latency count as late, so as wrong (--latency optional lets them in): {names}."]
-    return [f"Answers without a latency count as in time, which nobody knows (--latency required): {names}."]
+    return [f"Answers without a latency count as in time, unverified (--latency required): {names}."]
 
 
 def who_advances(boards: Sequence[Board]) -> str:

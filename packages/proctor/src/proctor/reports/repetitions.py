@@ -56,7 +56,7 @@ def _answers(source: Source) -> list[Block | str]:
     blocks += [Prose(note, quiet=True) for note in consistency_notes(found)]
     noise = [line for line in (_noise(source, one) for one in source.crossed) if line]
     if noise:
-        blocks.append(Prose("Differences beside the noise between repetitions, on these very items:", tuple(noise)))
+        blocks.append(Prose("Differences beside the noise between repetitions, on these items:", tuple(noise)))
     return blocks
 
 

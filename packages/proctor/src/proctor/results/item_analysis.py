@@ -25,7 +25,7 @@ class StoredItemAnalysis:
     found: ItemAnalysis
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each item, suspects first and marked."""
+        """A row for each item, suspects first and flagged."""
         suspects = self.found.suspects()
         others = [number for number in range(len(self.items)) if number not in set(suspects)]
         found = self.found

@@ -119,7 +119,7 @@ def asked_margin(
     metrics: Sequence[str],
     asked: CompareExtras,
 ) -> MarginRecord | None:
-    """The record of the margin, told before any figure is computed; None without a margin."""
+    """The record of the margin, reported before any figure is computed; None without a margin."""
     if asked.interaction and not options.by:
         raise InputError("interaction", found="no facet", expected="one to split the items by (--by FACET)")
     if asked.margin is None:

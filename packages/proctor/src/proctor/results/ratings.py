@@ -50,7 +50,7 @@ def compared(
     _check_judges(store, benchmark, scorers, against)
     raters = list(against) or _people(store, benchmark)
     if not raters:
-        raise no_ratings(store, benchmark, " Or name a scorer in their place: --against NAME")
+        raise no_ratings(store, benchmark, " Or name a scorer instead: --against NAME")
     strict = all(name.startswith(HUMAN) for name in raters)
     given = GivenScores(store, benchmark, all_items=all_items, short_names=strict)
     scores = {name: given.scores(name) for name in raters}

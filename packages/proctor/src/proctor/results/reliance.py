@@ -1,7 +1,7 @@
 """Reliance on the evidence: what a system loses when the evidence is hidden, beyond what it loses when as much elsewhere is.
 
 It is the paired difference accuracy(`occlude-elsewhere`) − accuracy(`occlude-evidence`) over the items that have a score
-under both, so that black as such, and items without evidence or without a free place, count for nothing.
+under both, so that black as such, and items without evidence or without room elsewhere, count for nothing.
 """
 
 from __future__ import annotations

@@ -427,7 +427,7 @@ async def ask(
         answer = _ended(item, core.Status.ERROR, core.error_line(error)[:500])
     timing = watch.timing(queue_s)
     if budget_s is not None and answer.status is core.Status.ANSWERED and timing.model_s > budget_s:
-        # Code that never awaits can't be interrupted, but it is late all the same.
+        # Code that never awaits can't be interrupted, but it is still late.
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
         answer = answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late})
     sent: dict[str, JsonValue] = {SEEDS: [*asked.seeds]} if asked.seeds else {}

@@ -36,7 +36,7 @@ ITEMS = LeasedRows(schema.claims.c.worker, schema.claims.c.until)
 """The leases on items of shared runs (`proctor.runs.item_leases`). A process that wants a whole run looks at them."""
 
 RESTING = "failed"
-"""Stands in place of a worker where an item failed recently."""
+"""Stored instead of a worker where an item failed recently."""
 
 
 _OWNED = ("id", "system", "condition", "owner", "owned_until")  # settings are long

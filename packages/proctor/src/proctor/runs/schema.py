@@ -25,7 +25,7 @@ from proctor.runs.tables import STORE_KEY, StoredTables, id_column, time_column
 VERSION = 4
 
 REJECTED = "rejected"
-"""The key of an answer's `extra` for a rejection that a retry can't mend: the kind of `ProctorError.rejected`."""
+"""The key of an answer's `extra` for a rejection that a retry can't resolve: the kind of `ProctorError.rejected`."""
 
 MODEL = "model"
 """The key of an answer's `extra` for the model's name as the server gives it."""

@@ -230,7 +230,7 @@ class ResultOptions(Selection, Counting, total=False):
 class CompareOptions(Selection, Counting, total=False):
     """What is compared: every run with the run `against`, on these `metrics`, split `by` facets. With a `margin` in points, the
     first run is tested to be not worse by it (`equivalence`: neither of the two better). `interaction` tests whether the parts
-    `by` facets differ. `gate` states what shall hold of each pair in the headline metric, or in these `metrics`: "not worse
+    `by` facets differ. `gate` states what must hold for each pair in the headline metric, or in these `metrics`: "not worse
     than 2", "better" or "better than 1" (points)."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
@@ -239,7 +239,7 @@ class CompareOptions(Selection, Counting, total=False):
     ]
     metrics: Metrics
     margin: Annotated[float | None, Option("Accept this many points worse.", default=None, low=0, metavar="POINTS")]
-    equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
+    equivalence: Annotated[bool, Option("With --margin: equivalence.", default=False)]
     interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
     gate: Annotated[
         str, Option('Exit code by "not worse than 2", "better" or "better than 1".', default="", metavar="STATEMENT")
@@ -286,16 +286,18 @@ class ExplainOptions(TypedDict, total=False):
 
 
 class StudyPlanOptions(TypedDict, total=False):
-    """What a study shall show: a true `difference` in points, or with a `margin` that the first is not worse by it. `questions` per
+    """What a study should show: a true `difference` in points, or with a `margin` that the first is not worse by it. `questions` per
     group and `repeats` are tried in all combinations. The variances are given as standard deviations in points
     (`sd_group`, `sd_item`, `sd_repetition`), or come from two `systems` of a store; `sd_repetition` is then taken off the items'."""
 
     difference: Annotated[float, Option("The true difference, in points.", default=0.0)]
-    margin: Annotated[float | None, Option("Show it not worse by these points.", default=None, low=0, metavar="POINTS")]
-    equivalence: Annotated[bool, Option("With --margin: neither is better by it.", default=False)]
+    margin: Annotated[
+        float | None, Option("The non-inferiority margin, in points.", default=None, low=0, metavar="POINTS")
+    ]
+    equivalence: Annotated[bool, Option("With --margin: equivalence.", default=False)]
     questions: Annotated[int | Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
     repeats: Annotated[int | Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
-    power: Annotated[float, Option("The probability to show it.", default=0.8)]
+    power: Annotated[float, Option("The power to plan for.", default=0.8)]
     alpha: Annotated[float, Option("The two-sided level.", default=0.05)]
     systems: Systems
     condition: Annotated[str, Option("The pilot's condition.", default="video", names=condition_names)]

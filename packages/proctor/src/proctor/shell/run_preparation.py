@@ -226,7 +226,9 @@ def arrange(
         loaded = loaded_as(benchmark, given)
     except InputError:
         if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
-            build_systems(benchmark, listed(system), given, access)  # a fault of these is told before that of the data
+            build_systems(
+                benchmark, listed(system), given, access
+            )  # an error in these is reported before one in the data
         raise
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)
@@ -235,7 +237,7 @@ def arrange(
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError(
-            f"--batch can't keep a budget ({budget_s:g} s): nobody knows what a reply took. Ask without --batch."
+            f"--batch can't keep a budget ({budget_s:g} s): the time of a reply is unknown. Ask without --batch."
         )
     chosen = PlanOptions(
         seed=given["seed"],

@@ -227,7 +227,7 @@ def arrange_sight(model: _Model, **options: Unpack[SightOptions]) -> PreparedSig
 
 
 def _offered(client: "ModelClient") -> list[str]:
-    """The routes that a model's protocol has. Of sound nobody knows whether the model takes it: it is tested by name."""
+    """The routes that a model's protocol has. Whether a model takes sound is unknown: it is tested only by name."""
     by_tools = client.takes_tools and client.spec.structured in {"auto", "tool"}
     video = client.takes_video or client.takes_footage
     has = {"frames": True, "video": video, "tools": by_tools, "schema": client.takes_schema}

@@ -33,7 +33,7 @@ def sight_notes(run: Arranged) -> list[str]:
         names = ", ".join(dict.fromkeys(client.name for client in never))
         other = "" if routes == ["frames"] else f" --routes {','.join(routes)}"
         command = f"proctor sight {shell_word(never[0].name)} --base-url {never[0].servers[0]}{other}"
-        told.append(f"{names}: no sight test was passed, so nobody knows whether the media arrive ({command}).")
+        told.append(f"{names}: no sight test was passed, so it is unknown whether the media arrive ({command}).")
     return told
 
 

@@ -89,7 +89,7 @@ class Course:
         self._on_change = on_change
         self._clips: dict[str, tuple[DrawnClip, DrawnClip]] = {}
         self._noted: list[str] = []
-        self._ended = ""  # why nothing else can be told
+        self._ended = ""  # why nothing else can be decided
 
     async def run(self) -> None:
         """Asks, and finds. A cache and blindness end the test: nothing else can be found then. Pictures in which nobody can read
@@ -99,7 +99,7 @@ class Course:
         if any(one.state == "pending" for one in self.asker.readings):
             return
         if self._found(verdicts.cached(self.asker.of())):
-            self._ended = "nothing else can be told behind a cache"
+            self._ended = "nothing else can be decided behind a cache"
             return
         if verdicts.is_blind(self.asker.of()):
             if self.deck.large[0] < _LEGIBLE:
@@ -143,7 +143,7 @@ class Course:
             told.append("Frames less than 0.1 s apart have the same label: whether all arrive was not checked.")
         read, chosen = count(self.asker.of(), *READ), self._chosen_p()
         if read.of and not read.right and chosen < ALPHA:
-            told.append("The model sees colours and places, and reads no number: too weak to check more.")
+            told.append("The model sees colours and positions, and reads no number: too weak to check more.")
         return [*told, *self._noted, *self._unlike()]
 
     def _chosen_p(self) -> float:

@@ -215,7 +215,7 @@ def record_file(settings: Mapping[str, Any], cache: str | Path | None = None) ->
 
 
 def keep(result: SightResult, cache: str | Path | None = None) -> Path:
-    """Writes a result in place of the one before, whole or not at all. Routes that were not tested again, and what was wrong
+    """Writes a result to replace the one before, whole or not at all. Routes that were not tested again, and what was wrong
     with them, are kept."""
     before, file = kept_result(result.settings, cache), record_file(result.settings, cache)
     if before is not None:

@@ -138,7 +138,7 @@ def blind(readings: Sequence[Reading]) -> SightFinding | None:
     )
     most, many = said.most_common(1)[0]
     evidence = f"{read} numbers right"
-    evidence += f", and {chosen} colours, places, sizes and motions" if chosen.of else ""
+    evidence += f", and {chosen} colours, positions, sizes and motions" if chosen.of else ""
     evidence += f"; {many} replies say {most}" if 2 * many > read.of else ""
     return SightFinding(
         code="blind",

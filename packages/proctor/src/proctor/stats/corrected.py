@@ -260,7 +260,7 @@ def _variance(table: _Groups, part: Floats, *, tuned: bool, few: bool = True) ->
 
 
 def _leverage(table: _Groups, *, tuned: bool) -> Floats:
-    """The factor on the residual of each drawn group: 1 / (1 − h), as the jackknife has it, with h the group's share of the
+    """The factor on the residual of each drawn group: 1 / (1 − h), as in the jackknife, with h the group's share of the
     weighted items, and with `tuned` also its part of the spread of scores from which λ comes; times the weight that the
     regression gives it for the difference of the mean scores."""
     inside, weight, count = table.drawn, table.weight[table.drawn], table.count[table.drawn]

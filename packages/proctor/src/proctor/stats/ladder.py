@@ -185,7 +185,7 @@ def least_squares(
     largest over the means (boards).
 
     For n questions with two options and one mean, and all results shown, the expected gain after k random submissions is
-    Φ(√(k / (n − k))) − ½, which is 50 points from k = n on. With m options there are n (m − 1) unknowns in place of n;
+    Φ(√(k / (n − k))) − ½, which is 50 points from k = n on. With m options there are n (m − 1) unknowns instead of n;
     ρ² = k / (n (m − 1)) of the estimate's variance is signal, and the right option is ahead of the others by ρ √(m / (1 −
     ρ²)) standard deviations of the noise. For unequal weights and options and for several means, ρ² of each question is
     the fixed point of the linear estimate's error (Tse and Hanly 1999, IEEE Transactions on Information Theory 45:641;

@@ -47,7 +47,7 @@ class VarianceParts:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """What a study shall show. `difference` is the true difference, in the unit of the scores. Without a `margin` it is
+    """What a study should show. `difference` is the true difference, in the unit of the scores. Without a `margin` it is
     detected by a two-sided test at `alpha`. With one, the first system is shown to be not worse by the margin (or, with
     `equivalence`, neither of the two better by it), each one-sided at alpha / 2: what the interval at 1 − alpha shows. Raises
     `InputError` for values out of range, and a difference that the margin forbids.

@@ -80,7 +80,7 @@ DEFAULT_SPAN_S = (0.0, 600.0)
 HIGHEST_COUNT = 5
 """Counts are drawn from 0 to this, both included."""
 
-_MAX_NAMED = 3  # where a format allows several times or places, one to three are drawn
+_MAX_NAMED = 3  # where a format allows several times, boxes or points, one to three are drawn
 
 
 class RandomGuess:
@@ -90,7 +90,7 @@ class RandomGuess:
     options of a choice, permutations of an ordering, non-empty sets of choices, yes and no, counts from 0 to
     `HIGHEST_COUNT`, whole percentages from 0 to 100, levels of a scale, sides of a preference, and ratings from low to
     high; each class is named with probability 1/2. Timestamps are uniform over the view's span (`DEFAULT_SPAN_S` where
-    it has none), intervals lie between two such times, boxes between two places on each axis, a point anywhere in the
+    it has none), intervals lie between two such times, boxes between two positions on each axis, a point anywhere in the
     picture; where a format allows several, one to three are drawn. Free text is not supported.
     """
 
@@ -128,7 +128,7 @@ class _Draw:
 
     @property
     def count(self) -> int:
-        """The number of times or places to draw."""
+        """The number of times, boxes or points to draw."""
         return int(self.rng.integers(1, _MAX_NAMED + 1)) if self.form.several else 1
 
 

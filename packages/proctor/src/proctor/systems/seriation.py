@@ -302,7 +302,7 @@ def _together(*tables: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0) -> Seriation:
-    """Frames strung together by how alike they are; which end comes first is not known, or said by an option.
+    """Frames ordered by similarity; the direction is unknown unless an option gives it.
 
     `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it
     from solved instances. Raises `ConfigurationError` for both.

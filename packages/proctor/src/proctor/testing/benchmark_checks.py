@@ -403,7 +403,7 @@ def _raised(work: Callable[..., object], *given: object) -> object:
     """What work returns, or the exception that it raises."""
     try:
         return work(*given)
-    except Exception as error:  # noqa: BLE001  (other people's code: told by the caller)
+    except Exception as error:  # noqa: BLE001  (other people's code: reported by the caller)
         return error
 
 

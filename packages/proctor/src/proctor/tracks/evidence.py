@@ -27,7 +27,7 @@ EVIDENCE_OF_RULES: dict[str, Where] = {
 }
 """Where the answer to each rule's questions is visible. `moment`: in the whole picture, around the second that the question
 names. `followed`: in the objects of the classes that the question names, wherever they are: the black boxes show how many
-there are and how they move, not which is which. `covered`: in one object, by a box over all its places for the whole video,
+there are and how they move, not which is which. `covered`: in one object, by a box over all its positions for the whole video,
 which shows neither when it comes nor how it moves. `everything`: in all objects, followed."""
 
 AROUND_S = 1.0
@@ -39,7 +39,7 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Trace:
-    """The place of an instance from `start` to `end` seconds: a box in pixels that contains it."""
+    """The position of an instance from `start` to `end` seconds: a box in pixels that contains it."""
 
     start: float
     end: float

@@ -126,7 +126,7 @@ def test_options_without_a_word_do_not_trip_it() -> None:
 def test_rules_pick_what_their_names_say() -> None:
     items = [choice(f"q{n}", ["aaaa", "a", "aaa", "aa"]) for n in range(4)]
     table = OptionTable(items, 0)
-    right = np.eye(4, dtype=bool)  # item n has its key at place n
+    right = np.eye(4, dtype=bool)  # item n has its key at position n
     hits = {baseline.name: list(baseline.hits[:, 0]) for baseline in rule_baselines(table, right, 1)}
     picks = {name: found.index(True) for name, found in hits.items() if sum(found) == 1}
     assert picks["longest-option"] == 0

@@ -394,7 +394,7 @@ class OrderReader:
         return self._known.get(_FILE.sub("", PREFIX.sub("", cell)).strip(" .()\"'").casefold(), "")
 
     def _ranked(self, text: str) -> list[str] | None:
-        """The order of labels whose positions are told, in whatever turn: "D is first", "Last: C", "3. A"."""
+        """The order of labels whose positions are stated, in any sequence: "D is first", "Last: C", "3. A"."""
         told = [hit for pattern in self._nth for hit in pattern.finditer(text)]
         for hits in (told, *([*pattern.finditer(text)] for pattern in self._loose)):
             positions = {self._name(hit["label"]): self._nth_position(hit["nth"]) for hit in hits}

@@ -43,7 +43,7 @@ class OrderComparison:
 
     @property
     def answered(self) -> bool:
-        """Whether any label was placed at all."""
+        """Whether any label has a position."""
         return any(position is not None for position in self.positions)
 
     @property

@@ -359,7 +359,7 @@ class Bleurt:
 
 def load_bleurt(folder: Path) -> Bleurt:
     """Loads a checkpoint from a folder: one for sequence classification with one label, as `transformers` saves it
-    (BLEURT-base and -large), or one of the port's own type `bleurt` (BLEURT-20 and its smaller kin), whose weights
+    (BLEURT-base and -large), or one of the port's own type `bleurt` (BLEURT-20 and its smaller versions), whose weights
     are those of RemBERT under other names.
 
     Raises `MissingExtraError` without the extra `semantic`, `InputError` for a folder that is no such checkpoint,

@@ -19,7 +19,7 @@ _LIGHT = {4, 5, 7}  # series whose colour needs dark text
 def draw_rank_lines(
     key: str, title: str, rows: Sequence[str], columns: Sequence[str], ranks: Sequence[Sequence[int]]
 ) -> str:
-    """A bump chart of ranks (rows × columns, from 1); columns are rankings. Rows of equal rank are placed one below the
+    """A bump chart of ranks (rows × columns, from 1); columns are rankings. Rows of equal rank are drawn one below the
     other, so that no line is hidden; marks show the rank. Names are at both ends."""
     names = [shorten(row, LABEL) for row in rows]
     if 2 * label_width(names) > 0.62 * _WIDTH:

@@ -79,7 +79,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Pose:
-    """The people in one picture of `width` × `height` pixels, and places `marked` by hand: the manikin's "head" and
+    """The people in one picture of `width` × `height` pixels, and regions `marked` by hand: the manikin's "head" and
     "chest", a "device"; no network finds those."""
 
     width: int
@@ -89,7 +89,7 @@ class Pose:
 
 
 MARKS = ("head", "chest", "device")
-"""Categories whose boxes mark a place: the manikin's head and chest, and the device."""
+"""Categories whose boxes mark a region: the manikin's head and chest, and the device."""
 
 _NUMBERS = 3 * len(KEYPOINTS)
 
@@ -130,7 +130,7 @@ class KeypointFile:
 
     The category `person` has COCO's 17 keypoints; its annotations have x, y, v for each: v = 0 is missing, 1 is labelled
     but hidden (confidence 0.5), 2 is visible (1). Boxes of the categories `head`, `chest` and `device` mark those
-    places, at most one of each in an image.
+    regions, at most one of each in an image.
 
     Raises `InputError` for a file that can't be read or has another form, for other keypoints, an annotation of an
     unknown image or category, and a repeated name or mark.

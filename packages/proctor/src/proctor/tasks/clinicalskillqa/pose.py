@@ -257,7 +257,7 @@ class PictureFacts:
 
 
 def facts_of(pose: Pose, marked: Mapping[str, Region] | None = None) -> PictureFacts:
-    """The facts that `pose` decides. `marked` are places (head, chest, device) in fractions of the picture, the same in
+    """The facts that `pose` decides. `marked` are regions (head, chest, device) in fractions of the picture, the same in
     all pictures; the pose's own marks take precedence."""
     positions = positions_of(pose, marked or {})
     rescuers = sorted(
@@ -272,10 +272,10 @@ def facts_of(pose: Pose, marked: Mapping[str, Region] | None = None) -> PictureF
 
 
 def positions_of(pose: Pose, marked: Mapping[str, Region]) -> BodyPositions:
-    """The marked places, else those of the lying body: of several the nearest to a mark, else the lowest.
+    """The marked regions, else those of the lying body: of several the nearest to a mark, else the lowest.
 
     A body is lying if its trunk is far from vertical and its outline is wider than high. A body seen from its feet or
-    head looks upright and is not found; mark its places instead.
+    head looks upright and is not found; mark its regions instead.
     """
     boxes = {name: _pixels(region, pose) for name, region in marked.items()} | dict(pose.marked)
     head, chest, device = (boxes.get(name) for name in ("head", "chest", "device"))
@@ -437,7 +437,7 @@ def _person(person: PersonFacts, count: int, *, unknown: bool) -> list[str]:
 
 
 def marked_region(text: str, what: str) -> Region:
-    """A place as written by a user: `x,y,width,height` in fractions of the picture. Raises `InputError`.
+    """A region as written by a user: `x,y,width,height` in fractions of the picture. Raises `InputError`.
 
     >>> marked_region("0.25,0.5,0.1,0.2", "chest").height
     0.2
@@ -451,5 +451,5 @@ def marked_region(text: str, what: str) -> Region:
 
 
 def marked_regions(given: Mapping[str, str | None]) -> dict[str, Region]:
-    """The given places of head, chest and device, read by `marked_region`."""
+    """The given regions of head, chest and device, read by `marked_region`."""
     return {name: marked_region(text, name) for name in MARKS if (text := given.get(name))}

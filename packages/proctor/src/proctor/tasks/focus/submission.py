@@ -115,7 +115,7 @@ def _notes(
         ("came late and are wrong", late),
         ("have no answer and are wrong", missing),
         ("can't be read and are wrong", unreadable),
-        ("have no latency, so that nobody knows whether they came in time", unmeasured),
+        ("have no latency, so it is unknown whether they came in time", unmeasured),
         ("are free text, which no code scores", judged),
     )
     return tuple(f"{len(ids)} of {len(items)} questions {text}" for text, ids in lines if ids)
@@ -200,7 +200,7 @@ def _untimed(
         return
     alone = not any(timed.values())
     if alone and rule != "required":
-        found = f"no latency in any of {core.count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
+        found = f"no latency in any of {core.count_of(len(timed), 'answer')}, so it is unknown whether they came in time"
         yield core.Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
         return
     severity: Literal["wrong", "warning"] = "warning" if rule == "optional" else "wrong"

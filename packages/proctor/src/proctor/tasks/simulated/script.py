@@ -30,7 +30,7 @@ _COLUMNS, _ROWS = (0.17, 0.39, 0.61, 0.83), (0.30, 0.69)
 
 
 class Event(FrozenModel):
-    """One event of one instance; times in seconds of the video, places as fractions of the frame without drift.
+    """One event of one instance; times in seconds of the video, positions as fractions of the frame without drift.
 
     `inserted`: from its centre crossing the frame's edge until the instrument releases it. `moved`: from the grasp to
     the release at `position`. `hidden`: while `cover` slides or lies over it. `retrieved`: from the grasp until its centre
@@ -226,7 +226,7 @@ SLIDE = 0.7
 
 @dataclass(frozen=True)
 class LocatedObject:
-    """An instance at a place of the frame, in pixels; `held` while an instrument carries it."""
+    """An instance at a position in the frame, in pixels; `held` while an instrument carries it."""
 
     instance: str
     x: float
@@ -311,7 +311,7 @@ class Scene:
         return SceneState(self.camera(time), tuple(objects), tuple(covers), tuple(tools))
 
     def _seen(self, location: Point, time: float) -> Point:
-        """A place on the tissue (fractions) as a point of the frame (pixels)."""
+        """A position on the tissue (fractions) as a point of the frame (pixels)."""
         drift = self.camera(time)
         return location[0] * self.width - drift[0], location[1] * self.height - drift[1]
 
@@ -349,13 +349,13 @@ class Scene:
         return LocatedObject(instance, *self._seen(location, time), held=False)
 
     def _inserting(self, event: Event, time: float) -> Point:
-        """Crosses the edge at the start, slows down to its place at the end."""
+        """Crosses the edge at the start, slows down to its position at the end."""
         gate, goal = self._gate(event, event.position, event.start), self._seen(event.position, time)
         share = (time - event.start) / (event.end - event.start)
         return _between(gate, goal, 2 * share if share < 0 else 1 - (1 - share) ** 2)
 
     def _retrieving(self, event: Event, time: float) -> Point:
-        """Speeds up from its place, crosses the edge at the end and goes on."""
+        """Speeds up from its position, crosses the edge at the end and goes on."""
         gate, origin = self._gate(event, event.position, event.end), self._seen(event.position, time)
         share = (time - event.start) / (event.end - event.start)
         return _between(origin, gate, 2 * share - 1 if share > 1 else share**2)
@@ -378,7 +378,7 @@ class Scene:
         return Tool(_between(pivot, point, 1 - GRIP * self.unit / length), pivot, opening)
 
     def _holding(self, event: Event, origin: Point, time: float) -> tuple[Point, float] | None:
-        """The place of the object while the instrument holds it, and the opening of the jaws."""
+        """The position of the object while the instrument holds it, and the opening of the jaws."""
         if event.kind == "inserted" and event.start - 1 <= time < event.end:
             return self._inserting(event, time), 0.15
         if event.kind == "moved" and event.start <= time < event.end:

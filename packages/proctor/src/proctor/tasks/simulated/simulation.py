@@ -354,7 +354,7 @@ _COVER_MARGIN = 8.0
 
 
 def trace(script: Script, renderer: Renderer, fps: int) -> tracks.Traces:
-    """The place of every object in every frame, also where it is covered; and of the cover, while there is one."""
+    """The position of every object in every frame, also where it is covered; and of the cover, while there is one."""
     objects: dict[str, list[tracks.Trace]] = {}
     covers: dict[str, list[tracks.Trace]] = {}
     for number in range(round(script.seconds * fps)):

@@ -205,7 +205,7 @@ class Life:
 
     @property
     def was_moved(self) -> bool:
-        """Whether it rested at two places."""
+        """Whether it rested at two positions."""
         rests = [
             (b[1].x * self.aspect, b[1].y)
             for a, b in pairwise(self.seen)
@@ -214,7 +214,7 @@ class Life:
         return bool(rests) and max(math.dist(rests[0], rest) for rest in rests) > _POSITIONS_APART
 
     def next_position(self, time: float) -> tuple[float, float]:
-        """Its place at `time` (fractions), extrapolated from its last two sightings."""
+        """Its position at `time` (fractions), extrapolated from its last two sightings."""
         (before, a), (last, b) = self.seen[-2:] if len(self.seen) > 1 else (self.seen[-1],) * 2
         share = (time - last) / (last - before) if last > before else 0.0
         return b.x + share * (b.x - a.x), b.y + share * (b.y - a.y)

@@ -262,9 +262,9 @@ def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
 
 
 class Aids:
-    """What a method may use beside the frames: poses, marked places, and solved instances as demonstrations.
+    """What a method may use beside the frames: poses, marked regions, and solved instances as demonstrations.
 
-    `pose` is a network or a file of keypoints; `marks` are places by name (x,y,width,height in fractions); of the file
+    `pose` is a network or a file of keypoints; `marks` are regions by name (x,y,width,height in fractions); of the file
     or folder `demonstrations`, `shots` instances are shown.
     """
 

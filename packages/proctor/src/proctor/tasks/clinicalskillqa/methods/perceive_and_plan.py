@@ -45,7 +45,7 @@ class Example:
 
 
 Insets = bool | Literal["both"]
-"""Whether details are enlarged; "both" adds salient places to those of joints and marks."""
+"""Whether details are enlarged; "both" adds salient regions to those of joints and marks."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SentPicture:
 
     @property
     def insets(self) -> list[tuple[str, str]]:
-        """Colour and content ("" for a salient place) of each inset, in order."""
+        """Colour and content ("" for a salient region) of each inset, in order."""
         return [(colour, detail.what) for colour, detail in zip(COLOURS, self.details, strict=False)]
 
 
@@ -142,7 +142,7 @@ class PlanReply(OrderReply):
 
 
 class Problem(BaseModel):
-    """One place where the plan breaks a rule or contradicts a description."""
+    """One step of the plan that breaks a rule or contradicts a description."""
 
     rule: str = Field(default="", description="The rule that is broken.")
     pictures: LabelList = Field(default_factory=list, description="The labels of the pictures.")
@@ -168,8 +168,8 @@ _MAX_RATIONALE = 4000  # characters of the plan's rationale in the check's promp
 
 
 class PerceiveAndPlanOptions(MethodOptions):
-    """`insets`: whether details are enlarged ("both": salient places beside head and chest). `pose`: a network or a file
-    of keypoints that locates head and chest; `head` and `chest`: marked places instead (x,y,width,height in fractions).
+    """`insets`: whether details are enlarged ("both": salient regions beside head and chest). `pose`: a network or a file
+    of keypoints that locates head and chest; `head` and `chest`: marked regions instead (x,y,width,height in fractions).
     `demonstrations`: a file or folder of solved instances, of which the plan's prompt shows `shots`."""
 
     insets: Insets = True

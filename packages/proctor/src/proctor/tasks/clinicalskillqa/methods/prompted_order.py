@@ -47,7 +47,7 @@ class Names:
         return [self.by_label[label] for label in labels]
 
     def rename(self, question: str) -> str:
-        """A text with names in place of labels. A label that is also a word (A, I) is renamed only after "picture",
+        """A text with names instead of labels. A label that is also a word (A, I) is renamed only after "picture",
         "frame" or "image", and in a list with other labels.
 
         >>> Names({"A": "K7Q", "B": "B4X"}).rename("A rescuer is seen in A and B. Does B come first?")
@@ -75,7 +75,7 @@ class Names:
         )
 
     def restore(self, text: str) -> str:
-        """The model's text with labels in place of names, in any case."""
+        """The model's text with labels instead of names, in any case."""
         if not self.changed:
             return text
         labels = {name.casefold(): label for label, name in self.by_label.items()}
@@ -115,7 +115,7 @@ _MAX_POSE = 700  # characters of the sentences on one picture
 class PromptedOrderOptions(MethodOptions):
     """`formulation`: the wording. `rename`: whether frames get random names. `demonstrations`: a file or folder of
     solved instances, of which `shots` are shown. `pose`: a network or a file of keypoints; `head`, `chest`, `device`:
-    marked places (x,y,width,height in fractions). `predicates`: which findings on poses the prompt states, `full` or
+    marked regions (x,y,width,height in fractions). `predicates`: which findings on poses the prompt states, `full` or
     some by name, joined by commas. `pictures`: whether they are shown in the labels' order or in a random one."""
 
     formulation: Literal["direct", "stepwise", "clinical-rules"] = "direct"

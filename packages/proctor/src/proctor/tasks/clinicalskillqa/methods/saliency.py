@@ -1,7 +1,7 @@
-"""Salient places in a picture, and the picture with those places enlarged beside it.
+"""Salient regions of a picture, and the picture with those regions enlarged beside it.
 
 A map combines saliency (spectral residual: Hou and Zhang 2007, CVPR) and the difference from the other pictures of the
-same camera; two places are taken from it, or those of head and chest where joints are known.
+same camera; two regions are taken from it, or those of head and chest where joints are known.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from proctor.tasks.clinicalskillqa.pose import Body, positions_of
 Map = NDArray[np.float64]
 
 COLOURS = {"red": (230, 50, 50), "blue": (60, 120, 255), "green": (40, 180, 70), "yellow": (240, 200, 30)}
-"""The colours of the frames around enlarged places, by their names in prompts, in order of use."""
+"""The colours of the frames around enlarged regions, by their names in prompts, in order of use."""
 
-_SIDE = 96  # of the map's longer side, fine enough to locate places
-_MIN_SHARE = 0.25  # of the picture's longer side that an enlarged place shows
-_MAX_SHARE = 0.45  # an inset has half the side, so a larger place would hardly be enlarged
+_SIDE = 96  # of the map's longer side, fine enough to locate regions
+_MIN_SHARE = 0.25  # of the picture's longer side that an enlarged region shows
+_MAX_SHARE = 0.45  # an inset has half the side, so a larger region would hardly be enlarged
 _ASPECT = 4 / 3
 _QUALITY = 90
 _STILL = 4.0  # levels of 255: smaller differences between pictures are noise
@@ -36,8 +36,8 @@ _READABLE = 384  # minimum of the longer side in pixels; an inset's is half of i
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A place to enlarge, as a region of the picture. `what` is "head and airway", "chest and hands" or "hands" where it
-    follows from joints or marks, else "" (a salient place)."""
+    """A region of the picture to enlarge. `what` is "head and airway", "chest and hands" or "hands" where it
+    follows from joints or marks, else "" (a salient region)."""
 
     region: Region
     what: str = ""
@@ -71,11 +71,11 @@ def details_of(
     *,
     both: bool = False,
 ) -> list[Detail]:
-    """Up to two places to enlarge in a picture, `aspect` times as wide as high; from left to right.
+    """Up to two regions to enlarge in a picture, `aspect` times as wide as high; from left to right.
 
     Head and chest where `pose` or `marked` (in fractions of the picture) locate them; else the hands of the person with
-    the highest score. The rest of the two are the densest windows of the map, apart from the other places; fewer where
-    nothing is salient. With `both`, two places of the map are added to those of joints and marks, four in all.
+    the highest score. The rest of the two are the densest windows of the map, apart from the other regions; fewer where
+    nothing is salient. With `both`, two regions of the map are added to those of joints and marks, four in all.
     """
     details = [] if pose is None and not marked else _known(pose, marked or {}, aspect)
     left, count = _less(found, details), 2 + (len(details) if both else 0)
@@ -86,11 +86,11 @@ def details_of(
 
 
 def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = None) -> bytes:
-    """One JPEG: the whole picture, with thin frames around the places, and the places enlarged beside it.
+    """One JPEG: the whole picture, with thin frames around the regions, and the regions enlarged beside it.
 
     The insets are below a picture that is wider than high, and to the right of any other, two in a row; the picture is
     not covered. They are cut from `original`, the same picture with more pixels, if given. Each has a frame in the
-    colour of its place (`COLOURS`, in order). Without details, the picture is returned unchanged.
+    colour of its region (`COLOURS`, in order). Without details, the picture is returned unchanged.
     """
     from PIL import Image, ImageDraw
 
@@ -168,7 +168,7 @@ def _positioned(x: float, y: float, wide: float, aspect: float) -> Region:
 
 
 def _densest(found: Map, aspect: float) -> Region:
-    """The smallest window around the densest place of the map, with more weight on its centre so that its edges do not
+    """The smallest window around the densest point of the map, with more weight on its centre so that its edges do not
     cut a salient object; of equals the first from the top left."""
     import cv2
 
@@ -181,7 +181,7 @@ def _densest(found: Map, aspect: float) -> Region:
 
 
 def _less(found: Map, details: Sequence[Detail]) -> Map:
-    """The map with these places, and a margin of half a window around each, set to 0."""
+    """The map with these regions, and a margin of half a window around each, set to 0."""
     left = found.copy()
     rows, columns = found.shape
     for detail in details:
