@@ -239,7 +239,7 @@ class CompareOptions(Selection, Counting, total=False):
     ]
     metrics: Metrics
     margin: Annotated[float | None, Option("Accept this many points worse.", default=None, low=0, metavar="POINTS")]
-    equivalence: Annotated[bool, Option("With --margin: equivalence.", default=False)]
+    equivalence: Annotated[bool, Option("With --margin: test equivalence.", default=False)]
     interaction: Annotated[bool, Option("With --by: test whether the parts differ.", default=False)]
     gate: Annotated[
         str, Option('Exit code by "not worse than 2", "better" or "better than 1".', default="", metavar="STATEMENT")
@@ -294,7 +294,7 @@ class StudyPlanOptions(TypedDict, total=False):
     margin: Annotated[
         float | None, Option("The non-inferiority margin, in points.", default=None, low=0, metavar="POINTS")
     ]
-    equivalence: Annotated[bool, Option("With --margin: equivalence.", default=False)]
+    equivalence: Annotated[bool, Option("With --margin: test equivalence.", default=False)]
     questions: Annotated[int | Sequence[int], Option("Questions per group; repeatable.", default=(1,), shell=list[int])]
     repeats: Annotated[int | Sequence[int], Option("Repetitions per question.", default=(1,), shell=list[int])]
     power: Annotated[float, Option("The power to plan for.", default=0.8)]
