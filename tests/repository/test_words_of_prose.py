@@ -22,7 +22,7 @@ ALLOWED = {
     f"{CORE}/judges/passage_index.py": ("moved into place",),  # an idiom of file systems
     f"{CORE}/media/mp4.py": ("times and places",),  # on earth
     f"{CORE}/tasks/clinicalskillqa/instances.py": ("to another place", "the pads are placed"),  # in rationales
-    f"{METHODS}/perceive_and_plan.py": ("places it in time",),  # in a prompt
+    f"{METHODS}/perceive_and_plan.py": ("One place where", "places it in time"),  # what a model reads
     f"{METHODS}/workflows/aed.yaml": ("the pads in place",),  # steps of procedures
     f"{METHODS}/workflows/bmv.yaml": ("take the place behind the head",),
     f"{METHODS}/workflows/cpr.yaml": ("that the place is safe",),

@@ -39,7 +39,7 @@ class Guessability:
 
 
 def guessability(connection: Connection, item: int, body: QuestionBody, text: QuestionText) -> Guessability:
-    """How guessable the text is instead of the item's own, beside the study's other questions. An incomplete text has
+    """How guessable the text is if it replaces the item's own, beside the study's other questions. An incomplete text has
     no cues."""
     if text.faults:
         return Guessability((), None)

@@ -28,7 +28,7 @@ NOT_REUSED = "prefix_not_reused"
 
 _PER_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
 _PLACING = ("image_grid_thw",)
-"""The inputs by which model families with positions of several axes (Qwen-VL) give the tokens of pictures their positions."""
+"""The inputs by which model families with positions of several axes (Qwen-VL) give pictures' tokens their positions."""
 
 _WITHIN = {"float32": 1e-4, "float64": 1e-4}
 _WITHIN_SHORT = 5e-2
@@ -56,8 +56,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Prefix:
-    """A question up to its last picture: tokens, the text that stands for each picture, the inputs that give the pictures their positions,
-    keys and values by layer, and the size in bytes."""
+    """A question up to its last picture: tokens, the text that stands for each picture, the inputs that give
+    the pictures their positions, keys and values by layer, and the size in bytes."""
 
     ids: tuple[int, ...]
     pictures: tuple[str, ...]

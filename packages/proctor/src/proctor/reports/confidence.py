@@ -58,7 +58,7 @@ class ConfidenceTable(FrameLike):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """How the items ended; then, where there are confidences, their evaluation; and what is made up where nothing can be seen."""
+        """How the items ended; the evaluation of confidences, if any; and what is made up where nothing can be seen."""
         sure = [row for row in self.data.rows if row.curve is not None]
         blind = [row for row in self.data.rows if row.made_up is not None]
         found = [_ended(self.title, self.data.rows)]

@@ -226,9 +226,8 @@ def arrange(
         loaded = loaded_as(benchmark, given)
     except InputError:
         if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
-            build_systems(
-                benchmark, listed(system), given, access
-            )  # an error in these is reported before one in the data
+            # An error in these is reported before one in the data.
+            build_systems(benchmark, listed(system), given, access)
         raise
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)

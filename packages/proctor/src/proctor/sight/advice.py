@@ -1,4 +1,4 @@
-"""What to do about what a sight test found, in a sentence or two for each finding and each reason why nothing could be decided."""
+"""What to do about what a sight test found, in a sentence or two for each finding and each cause of no decision."""
 
 from __future__ import annotations
 

@@ -200,7 +200,9 @@ def _untimed(
         return
     alone = not any(timed.values())
     if alone and rule != "required":
-        found = f"no latency in any of {core.count_of(len(timed), 'answer')}, so it is unknown whether they came in time"
+        found = (
+            f"no latency in any of {core.count_of(len(timed), 'answer')}, so it is unknown whether they came in time"
+        )
         yield core.Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
         return
     severity: Literal["wrong", "warning"] = "warning" if rule == "optional" else "wrong"

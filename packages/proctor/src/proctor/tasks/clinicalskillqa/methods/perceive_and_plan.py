@@ -142,7 +142,7 @@ class PlanReply(OrderReply):
 
 
 class Problem(BaseModel):
-    """One step of the plan that breaks a rule or contradicts a description."""
+    """One place where the plan breaks a rule or contradicts a description."""
 
     rule: str = Field(default="", description="The rule that is broken.")
     pictures: LabelList = Field(default_factory=list, description="The labels of the pictures.")
