@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     )
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.code_identity import code_hash
-    from proctor.core.confidence import CONFIDENCE, Confidence
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.csv_files import (
         Arrays,
@@ -206,7 +205,18 @@ if TYPE_CHECKING:
         System,
         View,
     )
-    from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Judgement, Score, Status, Timing, Usage
+    from proctor.core.records import (
+        CONFIDENCE,
+        NO_ANSWER,
+        Answer,
+        Confidence,
+        FailedPolicy,
+        Judgement,
+        Score,
+        Status,
+        Timing,
+        Usage,
+    )
     from proctor.core.registry import (
         BENCHMARKS,
         COMMANDS,

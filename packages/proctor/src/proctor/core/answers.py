@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proctor.core import formats
-from proctor.core.confidence import CONFIDENCE
 from proctor.core.errors import ParseError
-from proctor.core.records import Answer, Status
+from proctor.core.records import CONFIDENCE, Answer, Status
 
 if TYPE_CHECKING:
     from proctor.core.item import Item
