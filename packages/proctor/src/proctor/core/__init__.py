@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         check_score,
         scored,
     )
-    from proctor.core.answers import read_answer
     from proctor.core.atomic_files import (
         PAGES,
         is_database,
@@ -136,6 +135,7 @@ if TYPE_CHECKING:
         first_fault,
         table_findings,
     )
+    from proctor.core.formats.any_format import read_answer
     from proctor.core.formatting import (
         DASH,
         clean,
