@@ -73,7 +73,6 @@ if TYPE_CHECKING:
         sampled_runs,
         write_sample,
     )
-    from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
     from proctor.results.margins import CompareExtras, MarginRecord
     from proctor.results.official import (
@@ -128,7 +127,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.run_differences import ASKED_KINDS, DIFFERENCE_NAMES, RunDifference, differences_of
     from proctor.results.run_progress import RunProgress, run_progress
-    from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
+    from proctor.results.run_scores import BOTH, FAILED_POLICIES, Lacking, policies
 else:
     export_lazily(__name__)
 
