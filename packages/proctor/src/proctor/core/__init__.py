@@ -241,7 +241,7 @@ if TYPE_CHECKING:
     from proctor.core.sheet_rows import Sheet, SheetRow, ShortClock, cell_text, is_empty, lost_text, plain_column
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.spreadsheets import SHEET_SUFFIXES, read_sheet
-    from proctor.core.table import Cell, Column, Row, Span, Table, columns, plain_table
+    from proctor.core.table import HEADS, Cell, Column, Row, Span, Table, columns, head, heads, plain_table
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.tokenizer import Units, tokens
     from proctor.core.user_functions import (
@@ -254,7 +254,6 @@ if TYPE_CHECKING:
         unloadable,
     )
     from proctor.core.validation import FrozenModel, kept_text, unfit
-    from proctor.core.vocabulary import HEADS, head, heads
     from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)
