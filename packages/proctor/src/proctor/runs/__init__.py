@@ -74,11 +74,10 @@ if TYPE_CHECKING:
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
     from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
     from proctor.runs.served import model_notes, other_model, served_notes
-    from proctor.runs.spending import over_limit
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.studies import STUDIES, StoredStudy, record_study, studies_of
     from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
-    from proctor.runs.tally import Tally
+    from proctor.runs.tally import Tally, over_limit
     from proctor.runs.unresolved import decide, write_open
 else:
     export_lazily(__name__)

@@ -30,9 +30,8 @@ from proctor.runs.pauses import PausedRuns, feed
 from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
-from proctor.runs.spending import Spending, stop_after
 from proctor.runs.store import Run, Store
-from proctor.runs.tally import Tally
+from proctor.runs.tally import Spending, Tally, stop_after
 
 if TYPE_CHECKING:
     from proctor.models import RejectionWatch
