@@ -41,6 +41,7 @@ from proctor.runs.engine import Job, Limits, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
 from proctor.runs.run_identity import (
+    BASELINES,
     CODE_HASHES,
     REPEATS,
     UNSUPPORTED,
@@ -50,7 +51,6 @@ from proctor.runs.run_identity import (
     scorer_settings,
 )
 from proctor.runs.run_leases import RunTakenError
-from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
