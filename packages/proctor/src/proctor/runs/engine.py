@@ -21,12 +21,12 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.media import RecordsShown
+from proctor.runs.controls import PausedRuns, feed
 from proctor.runs.database import StoreAwayError, outlasting
 from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost
-from proctor.runs.pauses import PausedRuns, feed
 from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served

@@ -29,8 +29,8 @@ from proctor.runs.run_leases import ITEMS, RESTING, refuse_owned
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
+    from proctor.runs.controls import PausedRuns
     from proctor.runs.engine import Job
-    from proctor.runs.pauses import PausedRuns
     from proctor.runs.tally import Tally
 
     Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
