@@ -8,6 +8,7 @@ reading one changes nothing.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
-from proctor.core import InputError, Item, Status, count_of
+from proctor.core import InputError, Status, count_of
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
 from proctor.runs.database import StoreAwayError, outlasting
@@ -27,6 +28,7 @@ from proctor.runs.store import Run, Store
 from proctor.runs.tables import StoredTables, id_column, time_column
 
 if TYPE_CHECKING:
+    from proctor.core import Item
     from proctor.runs.engine import Job
     from proctor.runs.tally import Tally
 
@@ -275,3 +277,40 @@ async def feed(jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally
         if not left:
             await waiting.join()  # of a run that was paused meanwhile, queued items come back
             left, held.aside = [(own, deque([item])) for own, item in held.aside], []
+
+
+def rejected_items(store: Store, run: Run, repetition: int = 0) -> set[str]:
+    """The items whose answer of a repetition failed and that the server would reject again, if it has answered others of
+    the run."""
+    table, items = schema.answers, schema.items
+    own, failed = table.c.run == run.id, table.c.status == Status.FAILED.value
+    answered = select(table.c.item).where(own, table.c.status == Status.ANSWERED.value).limit(1)
+    mine = schema.repetition_of(table, run.id, repetition)
+    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(mine, failed)
+    with store.reading() as connection:
+        if connection.execute(answered).first() is None:
+            return set()
+        return {row.item for row in connection.execute(query) if json.loads(row.extra).get(schema.REJECTED)}
+
+
+def reopen_errors(
+    store: Store,
+    run: Run,
+    items: Sequence[str],
+    check: Callable[[Connection], None] = lambda _: None,
+    *,
+    repetition: int | None = None,
+) -> None:
+    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the
+    next run asks them again. `check` raises in the same transaction where the caller may no longer write."""
+    ids, table = store.item_numbers(run.benchmark), schema.answers
+    with store.writing() as connection:
+        check(connection)
+        for part in in_parts(sorted(ids[item] for item in items)):
+            own = [table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value]
+            own += [] if repetition is None else [table.c.repetition == repetition]
+            reopened = update(table).where(*own).values(status=Status.FAILED.value)
+            keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
+            for scores in (schema.scores, schema.judge_scores):
+                scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)
+                connection.execute(delete(scores).where(scores.c.run == run.id, scored))

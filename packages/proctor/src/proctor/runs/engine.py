@@ -21,9 +21,8 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.media import RecordsShown
-from proctor.runs.controls import PausedRuns, feed
+from proctor.runs.controls import PausedRuns, feed, reopen_errors
 from proctor.runs.database import StoreAwayError, outlasting
-from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost

@@ -35,10 +35,9 @@ from proctor.core import (
     origin_of,
 )
 from proctor.media import CONDITIONS, Condition, ConditionContext, MediaLibrary, MediaProblem, count_at_rate, viewer
-from proctor.runs.controls import begin_session, end_session
+from proctor.runs.controls import begin_session, end_session, rejected_items
 from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, ask_all
-from proctor.runs.housekeeping import rejected_items
 from proctor.runs.item_leases import ItemClaims
 from proctor.runs.run_identity import (
     BASELINES,
