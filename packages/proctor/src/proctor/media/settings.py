@@ -1,7 +1,9 @@
-"""Settings that change what a system sees."""
+"""Settings that change what a system sees, and the size that a picture is scaled to by them: by its longest side, with square
+pixels, never enlarged."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
@@ -26,3 +28,10 @@ class MediaSettings(FrozenModel):
     max_frames: int = Field(default=MAX_FRAMES, ge=1)
     fps: float = Field(default=FPS, gt=0)
     overlay: Literal["none", "absolute", "clip"] = "none"
+
+
+def fitted(width: int, height: int, max_side: int | None, aspect: Fraction) -> tuple[int, int]:
+    """The size to scale to: pixels made square by shrinking the longer direction, then the longest side."""
+    wide, high = width * min(aspect, Fraction(1)), height / max(aspect, Fraction(1))
+    scale = Fraction(1) if max_side is None else min(Fraction(1), max_side / max(wide, high))
+    return max(1, round(wide * scale)), max(1, round(high * scale))
