@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
-    from proctor.runs.served import model_notes, other_model, served_notes
+    from proctor.runs.served import SIGHT, model_notes, other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.studies import STUDIES, StoredStudy, record_study, studies_of
     from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
@@ -93,7 +93,7 @@ else:
 
 __all__ = [
     "BASELINES", "BUSY", "CODE", "CONTROLS", "LEASE_S", "LOCK_WAIT", "MODEL", "ORACLE", "PICTURE_TOKENS",
-    "SHOWN", "STUDIES", "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError",
+    "SHOWN", "SIGHT", "STUDIES", "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError",
     "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally", "Lease", "LeasedRows", "Limits",
     "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions",
     "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate",

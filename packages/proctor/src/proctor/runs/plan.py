@@ -50,10 +50,10 @@ from proctor.runs.run_identity import (
     scorer_settings,
 )
 from proctor.runs.run_leases import RunTakenError
+from proctor.runs.served import SIGHT
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
-from proctor.sight import SIGHT, kept_result
 from proctor.systems import build_system
 
 
@@ -266,8 +266,11 @@ class _Asking:
         if never := unsupported_items(system, every, asked):
             more[UNSUPPORTED] = never
         settings = run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s)
-        tested = kept_result(system.settings, self.library.cache_dir)
-        more |= {} if tested is None else {SIGHT: tested.note()}
+        if "model" in system.settings:
+            from proctor.sight import kept_result
+
+            tested = kept_result(system.settings, self.library.cache_dir)
+            more |= {} if tested is None else {SIGHT: tested.note()}
         return settings | more
 
     def run(self, system: System, condition: str) -> Run:

@@ -13,8 +13,7 @@ from pydantic import JsonValue
 from proctor import core
 from proctor.core import HUMAN, InputError, Metric, RatingScheme, one_of, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.served import SERVED, served_by
-from proctor.sight import SIGHT
+from proctor.runs.served import SERVED, SIGHT, served_by
 
 if TYPE_CHECKING:
     from proctor.core import Item, Scorer

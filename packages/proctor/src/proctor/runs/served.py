@@ -10,13 +10,15 @@ from sqlalchemy import select, update
 
 from proctor.core import ConfigurationError
 from proctor.runs import schema
-from proctor.sight import sight_note
 
 if TYPE_CHECKING:
     from proctor.runs.store import Run, Store
 
 SERVED = "answered_by"
 """The key of a run's settings for the names by which servers answered, in order."""
+
+SIGHT = "sight"
+"""The key of a run's settings for what the sight test of its model found; it says nothing of what the run is."""
 
 _PROVIDERS = {
     "anthropic", "azure", "bedrock", "cerebras", "cohere", "deepseek", "fireworks", "gateway", "github", "google",
@@ -85,7 +87,17 @@ def served_notes(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def model_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """`served_notes`, and what the sight tests of the models found that were kept with the runs (`proctor sight`)."""
-    return (*served_notes(runs), *_by_system(runs, sight_note))
+    return (*served_notes(runs), *_by_system(runs, _sight_note))
+
+
+def _sight_note(settings: Mapping[str, Any]) -> str:
+    """One line on the sight test of the model behind a run, of which the run's settings tell; "" if they tell of none."""
+    told = settings.get(SIGHT)
+    if not isinstance(told, dict):
+        return ""
+    from proctor.sight import sight_note
+
+    return sight_note(told, settings.get("media"))
 
 
 def _by_system(runs: Sequence[Run], note_of: Callable[[Mapping[str, Any]], str]) -> tuple[str, ...]:

@@ -63,7 +63,6 @@ class Arranged:
         """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
         from proctor.runs import add_baselines, plan, score_changed
-        from proctor.shell.sight_notes import sight_notes
 
         await self.access.check_servers()
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
@@ -81,12 +80,20 @@ class Arranged:
             *loaded.reading,
             *again,
             *self._warnings(),
-            *sight_notes(self),
+            *self._sight_notes(),
             *self.repeat_notes(),
             *plan_notes(planned),
             *baseline_notes(loaded),
         )
         return PreparedRun(self, opened, planned, notes)
+
+    def _sight_notes(self) -> list[str]:
+        """What is known of sight tests of the models; nothing without a model."""
+        if not self.access.opened:
+            return []
+        from proctor.shell.sight_notes import sight_notes
+
+        return sight_notes(self)
 
     def _warnings(self) -> list[str]:
         """Warnings about the media, to read before they are sent."""
