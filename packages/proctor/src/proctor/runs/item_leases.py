@@ -346,11 +346,11 @@ def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
     """Runs of at most `size` items of the same media."""
     parts: list[list[Item]] = []
     for item in items:
-        if not parts or len(parts[-1]) == size or sources_of(parts[-1][-1]) != sources_of(item):
+        if not parts or len(parts[-1]) == size or _sources(parts[-1][-1]) != _sources(item):
             parts.append([])
         parts[-1].append(item)
     return parts
 
 
-def sources_of(item: Item) -> tuple[str, ...]:
+def _sources(item: Item) -> tuple[str, ...]:
     return tuple(medium.source for medium in item.media)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -38,7 +38,6 @@ from proctor.media import CONDITIONS, Condition, ConditionContext, MediaLibrary,
 from proctor.runs.controls import begin_session, end_session, rejected_items
 from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, ask_all
-from proctor.runs.item_leases import ItemClaims
 from proctor.runs.run_identity import (
     BASELINES,
     CODE_HASHES,
@@ -55,6 +54,9 @@ from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
 from proctor.systems import build_system
+
+if TYPE_CHECKING:
+    from proctor.runs.item_leases import ItemClaims
 
 
 @dataclass(frozen=True)

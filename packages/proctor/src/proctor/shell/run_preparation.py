@@ -150,7 +150,7 @@ class PreparedRun:
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> StoredRuns:
         """Ask what is not answered yet, and close the connections to models."""
-        from proctor.runs import ItemClaims, Limits, execute
+        from proctor.runs import Limits, execute
 
         options = self.arranged.options
         limits = Limits(
@@ -162,7 +162,11 @@ class PreparedRun:
             max_time_s=time_span(options["max_time"]),
         )
         async with self.arranged.access.closing():
-            claims = ItemClaims(self.store) if options["share"] else None
+            claims = None
+            if options["share"]:
+                from proctor.runs import ItemClaims
+
+                claims = ItemClaims(self.store)
             outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change, claims=claims)
         return self.stored_runs(outcome)
 
