@@ -62,7 +62,7 @@ class Arranged:
     async def prepare(self) -> PreparedRun:
         """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
-        from proctor.runs import add_baselines, plan, score_changed
+        from proctor.runs import add_baselines, plan
 
         await self.access.check_servers()
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
@@ -73,7 +73,11 @@ class Arranged:
             from proctor.shell.orders import store_order
 
             store_order(self, opened, planned)
-        again = await score_changed(opened, loaded.name, loaded.scorers)
+        again: list[str] = []
+        if loaded.scorers:
+            from proctor.runs import score_changed
+
+            again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
         notes = (
