@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import encode, open_picture, read_image
     from proctor.media.redaction import Redaction, outside_of
-    from proctor.media.sampling import count_at_rate
+    from proctor.media.sampling import MediaSettings, count_at_rate
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
-    from proctor.media.settings import MediaSettings
     from proctor.media.shown import ClipFile, RecordsShown, ShownRecord, Sound
     from proctor.media.shown_again import shown_again
     from proctor.media.video import VideoFacts, inspect_video

@@ -20,8 +20,8 @@ from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, shared_frames
 from proctor.media.pictures import PLAIN, Finish, blackened, encode, read_image, still_facts
+from proctor.media.sampling import MediaSettings
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
-from proctor.media.settings import MediaSettings
 from proctor.media.shown import MAX_SOUND_S
 
 if TYPE_CHECKING:

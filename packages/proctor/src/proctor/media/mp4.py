@@ -31,7 +31,7 @@ from proctor.media.redaction import (
     shown_pictures,
     verify_redaction,
 )
-from proctor.media.settings import fitted
+from proctor.media.sampling import fitted
 from proctor.media.timestamps import decoding_times
 from proctor.media.video import check_size, probe, read_container
 from proctor.media.video_clock import FrameIndex, read_index
