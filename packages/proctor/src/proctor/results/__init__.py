@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
     from proctor.results.answer_index import AnswerIndex, RunColumn, Selected, load_index
     from proctor.results.answer_states import REPETITION_DIFFERENCES, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
-    from proctor.results.arrays import ItemTable, load_items, reading_once
+    from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.confidence import (
         SHOWN_COVERAGES,
@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         scored_cases,
         similarity_scores,
     )
+    from proctor.results.reading_once import reading_once
     from proctor.results.reliance import Reliance, reliances, with_reliance
     from proctor.results.repetition_flips import Flips, repetition_flips
     from proctor.results.results import (

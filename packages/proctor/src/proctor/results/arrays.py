@@ -7,12 +7,10 @@ each repetition in an array of its own (`load_repetitions`). So nothing can take
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
+from proctor.results.reading_once import read_once
 from proctor.runs import (
     BASELINES,
     CODE,
@@ -38,42 +37,6 @@ from proctor.runs import (
     schema,
     whole_numbers,
 )
-
-_KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
-_Loads = TypeVar("_Loads", bound="Callable[[Store, Run, ItemTable], Any]")
-
-
-@contextmanager
-def reading_once() -> Iterator[None]:
-    """Caches the outcomes and scores of runs in this thread, so that all tables of a report show the same moment. What
-    the thread writes meanwhile does not appear in them."""
-    token = _KNOWN.set({})
-    try:
-        yield
-    finally:
-        _KNOWN.reset(token)
-
-
-def read_once(load: _Loads) -> _Loads:
-    """Decorates a function that reads arrays of a run: under `reading_once` it reads once, and the arrays are
-    read-only."""
-
-    @wraps(load)
-    def found(store: Store, run: Run, items: ItemTable) -> Any:
-        known = _KNOWN.get()
-        if known is None:
-            return load(store, run, items)
-        key = load.__name__, store, run.id, items.number.tobytes()
-        if key not in known:
-            known[key] = load(store, run, items)
-            for one in known[key] if isinstance(known[key], list) else [known[key]]:
-                for array in vars(one).values():
-                    if isinstance(array, np.ndarray):
-                        array.flags.writeable = False
-        return known[key]
-
-    return found  # type: ignore[return-value]
-
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
