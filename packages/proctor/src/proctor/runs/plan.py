@@ -49,7 +49,7 @@ from proctor.runs.run_identity import (
     scorer_settings,
 )
 from proctor.runs.run_leases import RunTakenError
-from proctor.runs.served import SIGHT
+from proctor.runs.served import sight_found
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
@@ -268,12 +268,7 @@ class _Asking:
         if never := unsupported_items(system, every, asked):
             more[UNSUPPORTED] = never
         settings = run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s)
-        if "model" in system.settings:
-            from proctor.sight import kept_result
-
-            tested = kept_result(system.settings, self.library.cache_dir)
-            more |= {} if tested is None else {SIGHT: tested.note()}
-        return settings | more
+        return settings | more | sight_found(system.settings, self.library.cache_dir)
 
     def run(self, system: System, condition: str) -> Run:
         """The run of a system, new or to be resumed."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
 from sqlalchemy import select, update
 
 from proctor.core import ConfigurationError
@@ -88,6 +90,16 @@ def served_notes(runs: Sequence[Run]) -> tuple[str, ...]:
 def model_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """`served_notes`, and what the sight tests of the models found that were kept with the runs (`proctor sight`)."""
     return (*served_notes(runs), *_by_system(runs, _sight_note))
+
+
+def sight_found(settings: Mapping[str, Any], cache: str | Path | None) -> dict[str, JsonValue]:
+    """What the last sight test of a system's model found, as a run keeps it; nothing without a model or such a test."""
+    if "model" not in settings:
+        return {}
+    from proctor.sight import kept_result
+
+    tested = kept_result(settings, cache)
+    return {} if tested is None else {SIGHT: tested.note()}
 
 
 def _sight_note(settings: Mapping[str, Any]) -> str:

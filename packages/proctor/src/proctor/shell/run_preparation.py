@@ -73,31 +73,27 @@ class Arranged:
             from proctor.shell.orders import store_order
 
             store_order(self, opened, planned)
-        again: list[str] = []
+        again, tested = list[str](), list[str]()
         if loaded.scorers:
             from proctor.runs import score_changed
 
             again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
+        if self.access.opened:
+            from proctor.shell.sight_notes import sight_notes
+
+            tested = sight_notes(self)
         notes = (
             *loaded.reading,
             *again,
             *self._warnings(),
-            *self._sight_notes(),
+            *tested,
             *self.repeat_notes(),
             *plan_notes(planned),
             *baseline_notes(loaded),
         )
         return PreparedRun(self, opened, planned, notes)
-
-    def _sight_notes(self) -> list[str]:
-        """What is known of sight tests of the models; nothing without a model."""
-        if not self.access.opened:
-            return []
-        from proctor.shell.sight_notes import sight_notes
-
-        return sight_notes(self)
 
     def _warnings(self) -> list[str]:
         """Warnings about the media, to read before they are sent."""
