@@ -6,7 +6,6 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.results.analyses import Analysis, analyse, write_tables
-    from proctor.results.answer_cells import CELLS
     from proctor.results.answer_details import (
         OrderedRun,
         load_answers,
@@ -17,7 +16,16 @@ if TYPE_CHECKING:
     )
     from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
     from proctor.results.answer_index import AnswerIndex, RunColumn, Selected, load_index
-    from proctor.results.answer_states import REPETITION_DIFFERENCES, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
+    from proctor.results.answer_repetitions import Flips, repetition_flips
+    from proctor.results.answer_states import (
+        CELLS,
+        REPETITION_DIFFERENCES,
+        RESULTS,
+        SORTS,
+        STATES,
+        AnswerFilter,
+        AnswerState,
+    )
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.confidence import (
@@ -111,7 +119,6 @@ if TYPE_CHECKING:
     )
     from proctor.results.reading_once import reading_once
     from proctor.results.reliance import Reliance, reliances, with_reliance
-    from proctor.results.repetition_flips import Flips, repetition_flips
     from proctor.results.results import (
         GUESSABLE,
         Options,
