@@ -49,7 +49,7 @@ OWN = {
     "judges/verdict_metrics.py": {"vote", "votes"},
     "results/analyses.py": {"vote"},
     "results/judgements.py": {"vote"},
-    "runs/judge_repetitions.py": {"votes"},
+    "runs/judge_work.py": {"votes"},
     "metrics/ordering/consensus.py": {"votes"},  # on pairs of frames
     "results/performance.py": {"vote"},  # of an ensemble of systems
 }
