@@ -72,9 +72,6 @@ def answers_differ(store: Store, run: Run, items: ItemTable, states: Ints) -> Ma
     return differ
 
 
-Mask = NDArray[np.bool_]
-
-
 @dataclass(frozen=True)
 class Flips:
     """How often the `repetitions` of a run differ: `answers` is the share of items whose answers are not all the same, over
