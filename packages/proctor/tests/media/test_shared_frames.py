@@ -24,6 +24,7 @@ from proctor.media import objects as storage
 from proctor.media import shared_frames as sharing
 from proctor.media.decode import Decoding
 from proctor.media.frame_archive import EncodedFrame, FrameSet, StoredFrame, write_entry
+from proctor.media.media_paths import shared_frames
 from proctor.runs import evaluation_content
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.object_server import ObjectFault, ObjectServer, moto_bucket, object_server
@@ -70,7 +71,7 @@ class Machines:
 
     def begin(self, name: str) -> None:
         self._patch.setenv("PROCTOR_CACHE", str(self.cache(name)))
-        sharing._shared_at.cache_clear()
+        sharing.shared_at.cache_clear()
         storage.remote_at.cache_clear()
 
     def library(self, name: str, media: str = "", frames: str = FRAMES, size: int | None = None) -> MediaLibrary:
@@ -402,8 +403,8 @@ def test_the_cache_is_a_folder_whatever_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PROCTOR_CACHE", "gs://bucket/frames")
     assert cache_folder() == cache_folder(Path("s3://bucket/x")) == tmp_path / "proctor"
     assert cache_folder(tmp_path / "own") == tmp_path / "own"
-    assert sharing.shared_frames(tmp_path / "own") is None
-    assert sharing.shared_frames(None) is sharing.shared_frames(Path("gs://bucket/frames"))
+    assert shared_frames(tmp_path / "own") is None
+    assert shared_frames(None) is shared_frames(Path("gs://bucket/frames"))
     monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "there"))
     assert cache_folder("s3://bucket/x") == tmp_path / "there"
     with pytest.raises(InputError, match="belong into the environment"):

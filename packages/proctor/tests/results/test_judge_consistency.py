@@ -12,7 +12,7 @@ from proctor.judges import RUBRIC
 from proctor.reports import results_tables, write_report
 from proctor.results import Options, results
 from proctor.runs import Store
-from proctor.runs.judge_repetitions import add_judge_scores
+from proctor.runs.judge_work import add_judge_scores
 
 OPTIONS = Options(draws=100)
 

@@ -59,8 +59,8 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.runs.pauses.LOOK_S", 0.02)
-    monkeypatch.setattr("proctor.runs.pauses._REST_S", 0.01)
+    monkeypatch.setattr("proctor.runs.controls.LOOK_S", 0.02)
+    monkeypatch.setattr("proctor.runs.controls._REST_S", 0.01)
     monkeypatch.setattr("proctor.runs.item_leases._LOOK_S", 0.02)
 
 

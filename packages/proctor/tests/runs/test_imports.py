@@ -135,9 +135,9 @@ def test_help_and_what_no_command_takes_need_no_array() -> None:
     assert libraries(loaded) & (HEAVY - {"typer"} | {"numpy", "sqlalchemy"}) == set()
 
 
-MOST_OF_A_RUN, MOST_OF_RESULTS = 132, 68
+MOST_OF_A_RUN, MOST_OF_RESULTS = 113, 59
 """Modules of the package, packages included. A run of questions with pictures also asks the baselines, keeps frames, and
-scores by code: of its modules 43 are items, formats and files (`core`), 23 the store, leases and the engine (`runs`), 20
+scores by code: of its modules 41 are items, formats and files (`core`), 16 the store, leases and the engine (`runs`), 16
 frames and conditions (`media`), 10 the spreadsheet."""
 
 

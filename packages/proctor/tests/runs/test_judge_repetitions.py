@@ -18,7 +18,7 @@ from proctor.core.formats import FreeTextFormat
 from proctor.judges import RESOLVED, RUBRIC, UNRESOLVED
 from proctor.results import results
 from proctor.runs import Run, Store, check_store, decide, delete_runs, delete_scores, merge_stores, write_open
-from proctor.runs.judge_repetitions import add_judge_scores, judge_score_rows, mean_scores
+from proctor.runs.judge_work import add_judge_scores, judge_score_rows, mean_scores
 from proctor.runs.store import Run as StoredRun
 from tests.support.faulty_server import FaultyServer, Request
 

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.core import Answer, generator
 from proctor.runs import Store
-from proctor.runs.judge_repetitions import judge_score_rows
+from proctor.runs.judge_work import judge_score_rows
 from tests.runs.test_judge_repetitions import JUDGE, verdict, words
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.forked import Program

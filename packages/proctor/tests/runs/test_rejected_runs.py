@@ -21,8 +21,8 @@ from proctor.core import (
 )
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Limits, Store, Tally
+from proctor.runs.controls import rejected_items
 from proctor.runs.engine import Job, ask_all
-from proctor.runs.housekeeping import rejected_items
 from proctor.runs.served import served_by, served_note
 from tests.support.toy_run import BlindView, toy
 from tests.support.virtual_time import run_in_virtual_time

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from proctor.core import Answer, InputError, Score, Status, Usage
 from proctor.results import Options, public_copy, results
 from proctor.runs import ItemClaims, Run, Store, check_store, evaluation_content, merge_stores, schema
-from proctor.runs.housekeeping import reopen_errors
+from proctor.runs.controls import reopen_errors
 from proctor.runs.unwritten import add_unwritten, keep_unwritten
 from tests.runs.test_store import a_benchmark, a_run
 

@@ -8,8 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.cli.margins import show_critical
-from proctor.cli.other_results import show_confidence, show_corrected, show_pooled
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -109,6 +107,8 @@ def results(
     from proctor import api
 
     if pool:
+        from proctor.cli.other_results import show_pooled
+
         show_pooled(benchmark, pool, options, form.value)
         return
     _refuse_results(benchmark, plan=plan, corrected=corrected, confidence=confidence)
@@ -118,13 +118,19 @@ def results(
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
     if corrected is not None:
+        from proctor.cli.other_results import show_corrected
+
         _refuse_drawn(figure, TablesFormat.TABLE)
         show_corrected(opened, benchmark, corrected, options, plan=plan, form=form.value)
     elif confidence:
+        from proctor.cli.other_results import show_confidence
+
         show_confidence(opened, benchmark, options, form.value, figure)
     elif flags or content_hash or protocol or critical:
         _refuse_drawn(figure, form)
         if critical:
+            from proctor.cli.margins import show_critical
+
             show_critical(opened, benchmark, critical, options, output)
         elif flags:
             _show_flags(opened, benchmark, options, output)

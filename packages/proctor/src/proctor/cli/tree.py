@@ -23,7 +23,6 @@ from proctor.cli.output import (
     print_records,
     show_steps,
 )
-from proctor.cli.usage import DELETING, SIMILAR, wrong_usage
 from proctor.core import (
     COMMANDS,
     COMMANDS_ELSEWHERE,
@@ -82,6 +81,8 @@ class Command(TyperCommand):
         except Exception as error:
             if ctx.resilient_parsing or not _of_usage(error):
                 raise
+            from proctor.cli.usage import wrong_usage
+
             raise wrong_usage(error, _path(ctx), self, _named_options(self)) from error
 
 
@@ -140,6 +141,8 @@ class Group(TyperGroup):
         except Exception as error:
             if ctx.resilient_parsing or not _of_usage(error):
                 raise
+            from proctor.cli.usage import wrong_usage
+
             raise wrong_usage(error, _path(ctx), self) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -272,6 +275,8 @@ def _read(option: Option, value: Any) -> Any:
 def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -> str:
     """The error for an unknown command. It suggests the command for a synonym, a command of that name in a group, or a
     similar name; a similar name never suggests a command that deletes."""
+    from proctor.cli.usage import DELETING, SIMILAR
+
     others = {} if path else SIMILAR
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
     near = [others.get(match, match) for match in get_close_matches(name, alike, n=1)]

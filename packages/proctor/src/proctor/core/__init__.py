@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         check_score,
         scored,
     )
-    from proctor.core.answers import read_answer
     from proctor.core.atomic_files import (
         PAGES,
         is_database,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     )
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.code_identity import code_hash
-    from proctor.core.confidence import CONFIDENCE, Confidence
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.csv_files import (
         Arrays,
@@ -137,6 +135,7 @@ if TYPE_CHECKING:
         first_fault,
         table_findings,
     )
+    from proctor.core.formats.any_format import read_answer
     from proctor.core.formatting import (
         DASH,
         clean,
@@ -206,7 +205,18 @@ if TYPE_CHECKING:
         System,
         View,
     )
-    from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Judgement, Score, Status, Timing, Usage
+    from proctor.core.records import (
+        CONFIDENCE,
+        NO_ANSWER,
+        Answer,
+        Confidence,
+        FailedPolicy,
+        Judgement,
+        Score,
+        Status,
+        Timing,
+        Usage,
+    )
     from proctor.core.registry import (
         BENCHMARKS,
         COMMANDS,
@@ -231,7 +241,7 @@ if TYPE_CHECKING:
     from proctor.core.sheet_rows import Sheet, SheetRow, ShortClock, cell_text, is_empty, lost_text, plain_column
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.spreadsheets import SHEET_SUFFIXES, read_sheet
-    from proctor.core.table import Cell, Column, Row, Span, Table, columns, plain_table
+    from proctor.core.table import HEADS, Cell, Column, Row, Span, Table, columns, head, heads, plain_table
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.tokenizer import Units, tokens
     from proctor.core.user_functions import (
@@ -244,7 +254,6 @@ if TYPE_CHECKING:
         unloadable,
     )
     from proctor.core.validation import FrozenModel, kept_text, unfit
-    from proctor.core.vocabulary import HEADS, head, heads
     from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)

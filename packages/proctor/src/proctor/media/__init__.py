@@ -7,7 +7,6 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.media.audio import SpeechPart, speech_parts
     from proctor.media.clip_locations import ClipLocation, Excerpts, MediaAs
-    from proctor.media.clips import ClipFile, Sound
     from proctor.media.condition import Condition, ConditionContext
     from proctor.media.conditions import CONDITIONS
     from proctor.media.decode import sampled
@@ -33,11 +32,10 @@ if TYPE_CHECKING:
     from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import encode, open_picture, read_image
     from proctor.media.redaction import Redaction, outside_of
-    from proctor.media.sampling import count_at_rate
+    from proctor.media.sampling import MediaSettings, count_at_rate
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
-    from proctor.media.settings import MediaSettings
+    from proctor.media.shown import ClipFile, RecordsShown, ShownRecord, Sound
     from proctor.media.shown_again import shown_again
-    from proctor.media.shown_log import RecordsShown, ShownRecord
     from proctor.media.video import VideoFacts, inspect_video
     from proctor.media.video_clock import FrameIndex
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, pictures_at, view, viewer

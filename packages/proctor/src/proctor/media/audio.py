@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.media.clips import MAX_SOUND_S, Sound
 from proctor.media.container import audio_track, reason_of, seek
 from proctor.media.pyav import exact, open_input
+from proctor.media.shown import MAX_SOUND_S, Sound
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame

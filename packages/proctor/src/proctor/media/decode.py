@@ -34,7 +34,7 @@ from proctor.media.container import (
 from proctor.media.frame_archive import EncodedFrame, Key
 from proctor.media.pictures import Finish, FrameEncoder, upright
 from proctor.media.pyav import exact
-from proctor.media.settings import MediaSettings
+from proctor.media.sampling import MediaSettings
 from proctor.media.video import check_size, read_container
 from proctor.media.video_clock import FrameIndex, read_index
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from proctor.core import PAGES, InputError, Item, clock_text, output_file, percent, write_whole
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.media_paths import EXTENSIONS
-from proctor.media.sampling import sample_times
-from proctor.media.settings import MediaSettings
+from proctor.media.sampling import MediaSettings, sample_times
 
 if TYPE_CHECKING:
     from PIL.Image import Image

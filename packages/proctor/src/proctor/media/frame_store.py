@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from proctor.core import ConfigurationError
 from proctor.media.frame_archive import (
@@ -37,7 +38,9 @@ from proctor.media.frame_archive import (
 )
 from proctor.media.media_paths import noted_identity
 from proctor.media.objects import OBJECTS, unwritable
-from proctor.media.shared_frames import SharedFrames
+
+if TYPE_CHECKING:
+    from proctor.media.shared_frames import SharedFrames
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[EncodedFrame]]
 """Makes pictures, given the keys that are missing and those that the frame set has."""

@@ -16,14 +16,13 @@ from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
 from proctor.media.clip_locations import Excerpts
-from proctor.media.clips import MAX_SOUND_S
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
-from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
+from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, shared_frames
 from proctor.media.pictures import PLAIN, Finish, blackened, encode, read_image, still_facts
+from proctor.media.sampling import MediaSettings
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
-from proctor.media.settings import MediaSettings
-from proctor.media.shared_frames import shared_frames
+from proctor.media.shown import MAX_SOUND_S
 
 if TYPE_CHECKING:
     from proctor.media.decode import Decoding, Finishes

@@ -32,9 +32,9 @@ from proctor.core import (
 from proctor.core.formats import option_letters
 from proctor.media.objects import RemoteFolder, RemoteObject, remote_at, unwritable, url_of
 from proctor.media.scans import cine_index, scan_kind
-from proctor.media.shared_frames import PreparedVideo, SharedFrames
 
 if TYPE_CHECKING:
+    from proctor.media.shared_frames import SharedFrames
     from proctor.media.video import VideoInfo
     from proctor.media.video_clock import FrameIndex
 
@@ -177,6 +177,17 @@ def cache_folder(location: str | Path | None = None) -> Path:
     if told:
         return Path(told)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"
+
+
+def shared_frames(location: str | Path | None) -> SharedFrames | None:
+    """The frames in object storage where the folder (None: `PROCTOR_CACHE`) is a URL."""
+    told = location or os.environ.get("PROCTOR_CACHE")
+    url = url_of(told) if told else None
+    if url is None:
+        return None
+    from proctor.media.shared_frames import shared_at
+
+    return shared_at(url)
 
 
 class Catalogue:
@@ -382,6 +393,8 @@ class LocatedFiles:
             self._kept.add(source)
         found = remote_object(self._root, self._named(source))
         if found is not None:
+            from proctor.media.shared_frames import PreparedVideo
+
             path = self.locate(source)
             video = PreparedVideo(self._catalogue.identity(path), info, self._catalogue.kept_index(path))
             self._shared.prepare(found[0].address_of(found[1]), video)

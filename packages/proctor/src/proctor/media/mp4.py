@@ -17,7 +17,6 @@ import numpy as np
 
 from proctor.core import FrozenModel, InputError, Region, whole_file
 from proctor.media.container import ContainerFacts, open_video, reason_of
-from proctor.media.picture_size import fitted
 from proctor.media.pictures import open_picture, upright
 from proctor.media.redaction import (
     CoarseError,
@@ -32,6 +31,7 @@ from proctor.media.redaction import (
     shown_pictures,
     verify_redaction,
 )
+from proctor.media.sampling import fitted
 from proctor.media.timestamps import decoding_times
 from proctor.media.video import check_size, probe, read_container
 from proctor.media.video_clock import FrameIndex, read_index

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from proctor.core import InputError, Region, Scan
-from proctor.media.picture_size import fitted
+from proctor.media.sampling import MediaSettings, fitted
 from proctor.media.scans import scan_kind, scan_picture
-from proctor.media.settings import MediaSettings
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame

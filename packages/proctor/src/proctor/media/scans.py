@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from proctor.core import ConfigurationError, InputError, ParseError, Scan, first_problem, pip_install
-from proctor.media.picture_size import fitted
+from proctor.media.sampling import fitted
 
 if TYPE_CHECKING:
     from PIL.Image import Image

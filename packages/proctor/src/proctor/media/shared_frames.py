@@ -12,7 +12,6 @@ import hashlib
 import json
 import logging
 import math
-import os
 import re
 import threading
 from collections import OrderedDict
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from proctor.core import InputError, load_json
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, StoredFrame, frames_of
-from proctor.media.objects import ObjectFolder, url_of
+from proctor.media.objects import ObjectFolder
 
 if TYPE_CHECKING:
     from proctor.media.video import VideoInfo
@@ -204,16 +203,9 @@ class SharedFrames:
         )
 
 
-def shared_frames(location: str | Path | None) -> SharedFrames | None:
-    """The frames in object storage where the folder (None: `PROCTOR_CACHE`) is a URL; one object for each URL in a
-    process, so that an index is read once."""
-    told = location or os.environ.get("PROCTOR_CACHE")
-    url = url_of(told) if told else None
-    return None if url is None else _shared_at(url)
-
-
 @lru_cache(maxsize=16)
-def _shared_at(url: str) -> SharedFrames:
+def shared_at(url: str) -> SharedFrames:
+    """The frames at a URL; one object for each URL in a process, so that an index is read once."""
     return SharedFrames(url)
 
 

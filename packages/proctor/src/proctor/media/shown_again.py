@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.core import Frame, View
-from proctor.media.clips import ClipFile, Sound
-from proctor.media.shown_log import RecordsShown, ShownRecord, bytes_of
+from proctor.media.shown import ClipFile, RecordsShown, ShownRecord, Sound, bytes_of
 from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals
 
 

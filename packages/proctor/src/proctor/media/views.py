@@ -24,13 +24,12 @@ from proctor.core import (
     error_at,
     thousands,
 )
-from proctor.media.clips import ClipFile, Sound
 from proctor.media.condition import Condition, ConditionContext, FrameSlot, SoundSlot
 from proctor.media.conditions import CONDITIONS, SingleFrame, time_label
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.look_ahead import LookAhead, Request
 from proctor.media.sampling import count_at_rate, picture_starts, sample_parts
-from proctor.media.shown_log import ShownLog, ShownRecord
+from proctor.media.shown import ClipFile, ShownLog, ShownRecord, Sound
 
 T = TypeVar("T")
 

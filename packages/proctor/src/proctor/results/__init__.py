@@ -6,7 +6,6 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.results.analyses import Analysis, analyse, write_tables
-    from proctor.results.answer_cells import CELLS
     from proctor.results.answer_details import (
         OrderedRun,
         load_answers,
@@ -17,7 +16,16 @@ if TYPE_CHECKING:
     )
     from proctor.results.answer_excerpts import AnswerExcerpt, items_at, load_excerpts, parsed_values
     from proctor.results.answer_index import AnswerIndex, RunColumn, Selected, load_index
-    from proctor.results.answer_states import REPETITION_DIFFERENCES, RESULTS, SORTS, STATES, AnswerFilter, AnswerState
+    from proctor.results.answer_repetitions import Flips, repetition_flips
+    from proctor.results.answer_states import (
+        CELLS,
+        REPETITION_DIFFERENCES,
+        RESULTS,
+        SORTS,
+        STATES,
+        AnswerFilter,
+        AnswerState,
+    )
     from proctor.results.arrays import ItemTable, load_items
     from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.results.confidence import (
@@ -73,7 +81,6 @@ if TYPE_CHECKING:
         sampled_runs,
         write_sample,
     )
-    from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
     from proctor.results.margins import CompareExtras, MarginRecord
     from proctor.results.official import (
@@ -112,7 +119,6 @@ if TYPE_CHECKING:
     )
     from proctor.results.reading_once import reading_once
     from proctor.results.reliance import Reliance, reliances, with_reliance
-    from proctor.results.repetition_flips import Flips, repetition_flips
     from proctor.results.results import (
         GUESSABLE,
         Options,
@@ -128,7 +134,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.run_differences import ASKED_KINDS, DIFFERENCE_NAMES, RunDifference, differences_of
     from proctor.results.run_progress import RunProgress, run_progress
-    from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
+    from proctor.results.run_scores import BOTH, FAILED_POLICIES, Lacking, policies
 else:
     export_lazily(__name__)
 

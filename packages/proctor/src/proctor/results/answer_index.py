@@ -18,7 +18,6 @@ from sqlalchemy import func, select
 
 from proctor.core import InputError, Metric, Status, one_of
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED
-from proctor.results.answer_cells import Cells
 from proctor.results.answer_repetitions import answers_differ, results_differ
 from proctor.results.answer_states import (
     CODE_OF,
@@ -29,6 +28,7 @@ from proctor.results.answer_states import (
     STATES,
     AnswerFilter,
     AnswerState,
+    Cells,
 )
 from proctor.results.arrays import ItemTable, Outcomes, Series, StoredRepetition, load_items, load_repetitions
 from proctor.runs import CODE, BenchmarkCard, Run, Store, driver_rows, schema, whole_numbers

@@ -1,8 +1,11 @@
-"""Items that a run answered several times: where its answers, or their results, differ from one repetition to another."""
+"""Items that a run answered several times: where its answers, or their results, differ from one repetition to another,
+and how often."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,10 @@ from proctor.results.answer_states import CODE_OF, RESULTS, STATES, AnswerState
 from proctor.results.arrays import ItemTable, load_repeated_values
 from proctor.results.run_scores import NO_ANSWER, NO_REPETITION
 from proctor.runs import Run, Store
+from proctor.stats import Estimate, Resampling
+
+if TYPE_CHECKING:
+    from proctor.results.answer_index import AnswerIndex
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -63,3 +70,32 @@ def answers_differ(store: Store, run: Run, items: ItemTable, states: Ints) -> Ma
     that can't be read equals no other. Arguments are those of `answer_codes`."""
     differ: Mask = stats.same_answers(answer_codes(store, run, items, states)) < 1
     return differ
+
+
+@dataclass(frozen=True)
+class Flips:
+    """How often the `repetitions` of a run differ: `answers` is the share of items whose answers are not all the same, over
+    items with at least two (one that can't be read equals no other), `results` the share of items of which some answers
+    are right, partial or wrong and others another of these, over items with at least two results. Both have an interval
+    over groups; without such items the value is None."""
+
+    run: Run
+    repetitions: int
+    answers: Estimate
+    results: Estimate
+
+
+def repetition_flips(store: Store, index: AnswerIndex, *, draws: int = 2000, seed: int = 0) -> list[Flips]:
+    """The flips of each run of an index that was asked several times."""
+    plan = Resampling(draws=draws, seed=seed, bounds=(0.0, 1.0), shares=True)
+
+    def share(differ: Mask, counted: Mask) -> Estimate:
+        return stats.mean_interval(differ[counted].astype(np.float64), index.items.group[counted], plan)
+
+    found = []
+    for run, states in index.repeated:
+        alike = stats.same_answers(answer_codes(store, run, index.items, states))
+        decided = (RESULT[states] >= 0).sum(axis=1) > 1
+        answers = share(alike < 1, ~np.isnan(alike))
+        found.append(Flips(run, states.shape[1], answers, share(results_differ(states), decided)))
+    return found

@@ -31,8 +31,7 @@ from proctor.core import (
 )
 from proctor.results.facets import facets_meant
 from proctor.results.ratings import GivenScores, judges_of
-from proctor.runs import BASELINES, Run, Store, chosen_runs
-from proctor.sight import SIGHT
+from proctor.runs import BASELINES, SIGHT, Run, Store, chosen_runs
 from proctor.stats import FEWEST_DRAWN
 
 _LEAST = 2

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
 from proctor.results.arrays import ItemTable, load_items, load_timed
 from proctor.results.facets import facets_meant
-from proctor.results.lacking import Lacking
-from proctor.results.run_scores import Mask, RunScores, load_accuracy, policies, readings
+from proctor.results.run_scores import Lacking, Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs import BASELINES, CODE, BenchmarkCard, Ruling, Run, Store, chosen_runs
 from proctor.stats import BucketRankReadings, Correction, RankingPlan, Standing, Standings, rank_buckets
 

@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, count_of, percent
-from proctor.results.lacking import Lacking
 from proctor.results.performance import AnalysisRow
 from proctor.results.ranking import Board, Contest, rank_runs
+from proctor.results.run_scores import Lacking
 from proctor.runs import Run, Store
 from proctor.stats import (
     RANK_RULES,

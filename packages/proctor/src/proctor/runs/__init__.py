@@ -65,27 +65,35 @@ if TYPE_CHECKING:
     from proctor.runs.rating_scores import add_recorded_scores, declare_ratings, refuse_other_scale
     from proctor.runs.recorded_answers import import_answers, import_systems
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
-    from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range, repeats_of
+    from proctor.runs.run_identity import (
+        BASELINES,
+        CODE,
+        UNSUPPORTED,
+        chosen_runs,
+        declare_scorer,
+        known_items,
+        refuse_out_of_range,
+        repeats_of,
+        run_name,
+    )
     from proctor.runs.run_leases import RunLostError, RunTakenError, runs_at_work
     from proctor.runs.run_status import BUSY, RunStatus, run_statuses
     from proctor.runs.schema import MODEL, SHOWN, BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import JudgeLimits, JudgeTally, PaidJudgements, judge_all, score_answers, score_changed
-    from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
-    from proctor.runs.served import model_notes, other_model, served_notes
-    from proctor.runs.spending import over_limit
+    from proctor.runs.served import SIGHT, model_notes, other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.studies import STUDIES, StoredStudy, record_study, studies_of
     from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
-    from proctor.runs.tally import Tally
+    from proctor.runs.tally import Tally, over_limit
     from proctor.runs.unresolved import decide, write_open
 else:
     export_lazily(__name__)
 
 __all__ = [
     "BASELINES", "BUSY", "CODE", "CONTROLS", "LEASE_S", "LOCK_WAIT", "MODEL", "ORACLE", "PICTURE_TOKENS",
-    "SHOWN", "STUDIES", "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError",
+    "SHOWN", "SIGHT", "STUDIES", "UNSUPPORTED", "AnswersOf", "BenchmarkCard", "Codes", "DamagedStoreError",
     "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally", "Lease", "LeasedRows", "Limits",
     "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions",
     "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate",

@@ -1,5 +1,5 @@
 """Controls of runs from any shell and machine that reaches the store: pausing, resuming, asking single items again, and what a
-session of a run wanted.
+session of a run wanted; and how the engine keeps a pause.
 
 They stand in tables of their own, which are made when they are first needed: a store without them has none of it, and
 reading one changes nothing.
@@ -7,9 +7,15 @@ reading one changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
@@ -17,8 +23,16 @@ from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 from proctor.core import InputError, Status, count_of
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
+from proctor.runs.database import StoreAwayError, outlasting
 from proctor.runs.store import Run, Store
 from proctor.runs.tables import StoredTables, id_column, time_column
+
+if TYPE_CHECKING:
+    from proctor.core import Item
+    from proctor.runs.engine import Job
+    from proctor.runs.tally import Tally
+
+    Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
 
 _metadata = sa.MetaData()
 
@@ -207,3 +221,96 @@ def _numbers(store: Store, benchmark: str, items: Sequence[str]) -> list[int]:
     if unknown is not None:
         raise InputError(store.shown, f"item of {benchmark}", found=repr(unknown), expected="the id of an item")
     return [ids[item] for item in items]
+
+
+LOOK_S = 1.0
+"""The seconds between looks for runs that were paused or resumed."""
+
+_REST_S = 0.25
+
+
+class PausedRuns:
+    """Which of these runs are `paused`, by number, and the items of theirs that were queued before and are set `aside`."""
+
+    def __init__(self, store: Store, runs: Sequence[Run], tally: Tally, on_change: Callable[[Tally], None]) -> None:
+        self._store, self._runs = store, {run.id: run for run in runs}
+        self._tally, self._on_change = tally, on_change
+        self.paused: frozenset[int] = frozenset()
+        self.aside: list[tuple[Job, Item]] = []
+
+    async def begin(self) -> None:
+        """Looks once, before anything is asked."""
+        self._note(await asyncio.to_thread(outlasting, self._look))
+
+    async def watch(self) -> None:
+        """Looks repeatedly. A database that can't be reached is reported by those who write to it."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with suppress(StoreAwayError):
+                self._note(await asyncio.to_thread(self._look))
+
+    def _look(self) -> frozenset[int]:
+        with self._store.reading() as connection:
+            return frozenset(pauses(connection, self._store.shown).keys() & self._runs.keys())
+
+    def _note(self, found: frozenset[int]) -> None:
+        if found != self.paused:
+            self.paused = found
+            names = (self._runs[number] for number in sorted(found))
+            self._tally.paused = tuple(f"{run.system} / {run.condition}" for run in names)
+            self._on_change(self._tally)
+
+
+async def feed(jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally: Tally, held: PausedRuns) -> None:
+    """Queues the items of the jobs in order, those of a paused run once it is resumed, until `stop` is set."""
+    tally.total += sum(len(job.items) for job in jobs)
+    left = [(job, deque(job.items)) for job in jobs if job.items]
+    while left and not stop.is_set():
+        entry = next((one for one in left if one[0].run.id not in held.paused), None)
+        if entry is None:
+            await asyncio.sleep(_REST_S)
+            continue
+        job, items = entry
+        await waiting.put((job, items.popleft(), time.monotonic()))
+        if not items:
+            left.remove(entry)
+        if not left:
+            await waiting.join()  # of a run that was paused meanwhile, queued items come back
+            left, held.aside = [(own, deque([item])) for own, item in held.aside], []
+
+
+def rejected_items(store: Store, run: Run, repetition: int = 0) -> set[str]:
+    """The items whose answer of a repetition failed and that the server would reject again, if it has answered others of
+    the run."""
+    table, items = schema.answers, schema.items
+    own, failed = table.c.run == run.id, table.c.status == Status.FAILED.value
+    answered = select(table.c.item).where(own, table.c.status == Status.ANSWERED.value).limit(1)
+    mine = schema.repetition_of(table, run.id, repetition)
+    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(mine, failed)
+    with store.reading() as connection:
+        if connection.execute(answered).first() is None:
+            return set()
+        return {row.item for row in connection.execute(query) if json.loads(row.extra).get(schema.REJECTED)}
+
+
+def reopen_errors(
+    store: Store,
+    run: Run,
+    items: Sequence[str],
+    check: Callable[[Connection], None] = lambda _: None,
+    *,
+    repetition: int | None = None,
+) -> None:
+    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the
+    next run asks them again. `check` raises in the same transaction where the caller may no longer write."""
+    ids, table = store.item_numbers(run.benchmark), schema.answers
+    with store.writing() as connection:
+        check(connection)
+        for part in in_parts(sorted(ids[item] for item in items)):
+            own = [table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value]
+            own += [] if repetition is None else [table.c.repetition == repetition]
+            reopened = update(table).where(*own).values(status=Status.FAILED.value)
+            keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
+            for scores in (schema.scores, schema.judge_scores):
+                scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)
+                connection.execute(delete(scores).where(scores.c.run == run.id, scored))

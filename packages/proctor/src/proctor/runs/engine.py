@@ -21,21 +21,19 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.media import RecordsShown
+from proctor.runs.controls import PausedRuns, feed, reopen_errors
 from proctor.runs.database import StoreAwayError, outlasting
-from proctor.runs.housekeeping import reopen_errors
-from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import beat_until_lost
-from proctor.runs.pauses import PausedRuns, feed
 from proctor.runs.run_leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
-from proctor.runs.spending import Spending, stop_after
 from proctor.runs.store import Run, Store
-from proctor.runs.tally import Tally
+from proctor.runs.tally import Spending, Tally, stop_after
 
 if TYPE_CHECKING:
     from proctor.models import RejectionWatch
+    from proctor.runs.item_leases import ItemClaims
 
 SEEDS = "seeds"
 """The key of an answer's `extra` for the seeds that models were sent for its repetition."""
@@ -155,6 +153,8 @@ async def _ask_all(
                     if claims is None:
                         await feed(await asyncio.to_thread(_unsettled, store, jobs), waiting, stop, tally, held)
                     else:
+                        from proctor.runs.item_leases import share_out
+
                         await share_out(jobs, waiting, stop, tally, claims, held)
                 except core.ProctorError as error:  # what is under way still comes in
                     worker.end(error)
@@ -399,13 +399,13 @@ async def ask(
     from proctor.models import near
 
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
-    asked = core.Repetition(repetition)
+    asked, sources = core.Repetition(repetition), "\n".join(medium.source for medium in item.media)
     limit = asyncio.timeout(budget_s)
     watch, seen = core.Stopwatch(), view(item)
     try:
         async with limit:
             watch = core.Stopwatch(limit)
-            with watch.running(), near("\n".join(sources_of(item))), core.as_repetition(repetition) as asked:
+            with watch.running(), near(sources), core.as_repetition(repetition) as asked:
                 answer = await core.answered(system, item.as_asked(), seen)
             _check_heard(system, item, seen)
     except TimeoutError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, RowMapping, delete, func, select, text, tuple_, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
+from proctor.core import Benchmark, InputError, Item, Judgement, count_of, first_problem, one_of
 from proctor.runs import schema
-from proctor.runs.bulk_sql import in_parts
 from proctor.runs.controls import forget_runs
 from proctor.runs.database import READING_FAULTS
 from proctor.runs.run_identity import servers_of
@@ -68,43 +66,6 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
         forget_runs(connection, store.shown, ids)
         connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(ids)))
     return gone.rowcount
-
-
-def rejected_items(store: Store, run: Run, repetition: int = 0) -> set[str]:
-    """The items whose answer of a repetition failed and that the server would reject again, if it has answered others of
-    the run."""
-    table, items = schema.answers, schema.items
-    own, failed = table.c.run == run.id, table.c.status == Status.FAILED.value
-    answered = select(table.c.item).where(own, table.c.status == Status.ANSWERED.value).limit(1)
-    mine = schema.repetition_of(table, run.id, repetition)
-    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(mine, failed)
-    with store.reading() as connection:
-        if connection.execute(answered).first() is None:
-            return set()
-        return {row.item for row in connection.execute(query) if json.loads(row.extra).get(schema.REJECTED)}
-
-
-def reopen_errors(
-    store: Store,
-    run: Run,
-    items: Sequence[str],
-    check: Callable[[Connection], None] = lambda _: None,
-    *,
-    repetition: int | None = None,
-) -> None:
-    """Turns a run's errors on these items (in one repetition, or in all) into failed answers without scores, so that the
-    next run asks them again. `check` raises in the same transaction where the caller may no longer write."""
-    ids, table = store.item_numbers(run.benchmark), schema.answers
-    with store.writing() as connection:
-        check(connection)
-        for part in in_parts(sorted(ids[item] for item in items)):
-            own = [table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value]
-            own += [] if repetition is None else [table.c.repetition == repetition]
-            reopened = update(table).where(*own).values(status=Status.FAILED.value)
-            keys = [tuple(row) for row in connection.execute(reopened.returning(table.c.item, table.c.repetition))]
-            for scores in (schema.scores, schema.judge_scores):
-                scored = tuple_(scores.c.item, scores.c.repetition).in_(keys)
-                connection.execute(delete(scores).where(scores.c.run == run.id, scored))
 
 
 def delete_benchmark(store: Store, benchmark: str) -> int:

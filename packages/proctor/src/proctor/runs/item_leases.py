@@ -29,8 +29,8 @@ from proctor.runs.run_leases import ITEMS, RESTING, refuse_owned
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
+    from proctor.runs.controls import PausedRuns
     from proctor.runs.engine import Job
-    from proctor.runs.pauses import PausedRuns
     from proctor.runs.tally import Tally
 
     Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
@@ -346,11 +346,11 @@ def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
     """Runs of at most `size` items of the same media."""
     parts: list[list[Item]] = []
     for item in items:
-        if not parts or len(parts[-1]) == size or sources_of(parts[-1][-1]) != sources_of(item):
+        if not parts or len(parts[-1]) == size or _sources(parts[-1][-1]) != _sources(item):
             parts.append([])
         parts[-1].append(item)
     return parts
 
 
-def sources_of(item: Item) -> tuple[str, ...]:
+def _sources(item: Item) -> tuple[str, ...]:
     return tuple(medium.source for medium in item.media)

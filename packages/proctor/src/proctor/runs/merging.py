@@ -18,7 +18,7 @@ from proctor.core import Benchmark, InputError, Item, Judgement, Status, content
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, damaged
-from proctor.runs.run_identity import CODE_HASHES, changed_settings, same_run, with_servers
+from proctor.runs.run_identity import CODE_HASHES, changed_settings, chosen_runs, same_run, with_servers
 from proctor.runs.run_leases import claim
 from proctor.runs.schema import (
     BenchmarkCard,
@@ -28,7 +28,6 @@ from proctor.runs.schema import (
     kept_judgements,
     write_card,
 )
-from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Store
 
 _ANSWER = ("status", "text", "parsed", "problem")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -35,12 +35,11 @@ from proctor.core import (
     origin_of,
 )
 from proctor.media import CONDITIONS, Condition, ConditionContext, MediaLibrary, MediaProblem, count_at_rate, viewer
-from proctor.runs.controls import begin_session, end_session
+from proctor.runs.controls import begin_session, end_session, rejected_items
 from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, ask_all
-from proctor.runs.housekeeping import rejected_items
-from proctor.runs.item_leases import ItemClaims
 from proctor.runs.run_identity import (
+    BASELINES,
     CODE_HASHES,
     REPEATS,
     UNSUPPORTED,
@@ -50,12 +49,14 @@ from proctor.runs.run_identity import (
     scorer_settings,
 )
 from proctor.runs.run_leases import RunTakenError
-from proctor.runs.selection import BASELINES
+from proctor.runs.served import sight_found
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.tally import Tally
 from proctor.runs.unwritten import add_unwritten
-from proctor.sight import SIGHT, kept_result
 from proctor.systems import build_system
+
+if TYPE_CHECKING:
+    from proctor.runs.item_leases import ItemClaims
 
 
 @dataclass(frozen=True)
@@ -267,9 +268,7 @@ class _Asking:
         if never := unsupported_items(system, every, asked):
             more[UNSUPPORTED] = never
         settings = run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s)
-        tested = kept_result(system.settings, self.library.cache_dir)
-        more |= {} if tested is None else {SIGHT: tested.note()}
-        return settings | more
+        return settings | more | sight_found(system.settings, self.library.cache_dir)
 
     def run(self, system: System, condition: str) -> Run:
         """The run of a system, new or to be resumed."""

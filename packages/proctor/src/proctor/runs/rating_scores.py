@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from proctor.core import HUMAN, InputError, RatingScheme, Score
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED, is_decided
-from proctor.runs.run_identity import delete_command, refuse_other_metrics
+from proctor.runs.run_identity import CODE, chosen_runs, delete_command, refuse_other_metrics, run_name
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import CODE, chosen_runs, run_name
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from proctor.core import Answer, InputError, Item, View
 from proctor.media import MediaLibrary, MediaSettings, ShownRecord, shown_again, view
 from proctor.runs.plan import in_media_order
+from proctor.runs.run_identity import known_items
 from proctor.runs.schema import SHOWN
-from proctor.runs.selection import known_items
 from proctor.runs.store import Run, Store
 
 _ENCODED = "a video file that had to be encoded: the encoder's bytes vary, and its pictures are not recorded"

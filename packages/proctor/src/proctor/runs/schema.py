@@ -3,7 +3,7 @@
 A change to the tables raises VERSION; stores of any other version are refused (`StoredTables`). An answer's key is
 (run, item, repetition), and its scores, claims and content carry the same key: several answers of a system to one item
 differ in the repetition alone, which counts from 0. Where a judge was asked several times for each answer, a score is the
-mean of its single ones, which are in `judge_scores` (`runs.judge_repetitions`).
+mean of its single ones, which are in `judge_scores` (`runs.judge_work`).
 """
 
 from __future__ import annotations

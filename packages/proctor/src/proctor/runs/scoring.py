@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from proctor import core, judges
 from proctor.runs.judge_work import (
+    JudgedScore,
     ToJudge,
     answers_to_judge,
     judged_once,
@@ -19,9 +20,6 @@ from proctor.runs.judge_work import (
 )
 from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
-
-if TYPE_CHECKING:
-    from proctor.runs.judge_repetitions import JudgedScore
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, *, all_items: bool = False) -> int:
@@ -168,7 +166,7 @@ async def judge_all(
     """Judges every answer that the judge applies to and has not scored, of items that count (or of all), without failed
     answers; and unresolved answers that another pass may settle. Answers of all repetitions are judged.
 
-    With `repeats` each answer is judged that often, and its score is the mean (`judge_repetitions`): all answers once
+    With `repeats` each answer is judged that often, and its score is the mean (`judge_work`): all answers once
     before any twice. More can be asked for later, and fewer change nothing.
 
     An answer without a verdict (a refusal, a malformed reply or none) is stored as unresolved, so that it is listed and

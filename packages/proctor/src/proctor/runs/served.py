@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
 from sqlalchemy import select, update
 
 from proctor.core import ConfigurationError
 from proctor.runs import schema
-from proctor.sight import sight_note
 
 if TYPE_CHECKING:
     from proctor.runs.store import Run, Store
 
 SERVED = "answered_by"
 """The key of a run's settings for the names by which servers answered, in order."""
+
+SIGHT = "sight"
+"""The key of a run's settings for what the sight test of its model found; it says nothing of what the run is."""
 
 _PROVIDERS = {
     "anthropic", "azure", "bedrock", "cerebras", "cohere", "deepseek", "fireworks", "gateway", "github", "google",
@@ -85,7 +89,27 @@ def served_notes(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def model_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """`served_notes`, and what the sight tests of the models found that were kept with the runs (`proctor sight`)."""
-    return (*served_notes(runs), *_by_system(runs, sight_note))
+    return (*served_notes(runs), *_by_system(runs, _sight_note))
+
+
+def sight_found(settings: Mapping[str, Any], cache: str | Path | None) -> dict[str, JsonValue]:
+    """What the last sight test of a system's model found, as a run keeps it; nothing without a model or such a test."""
+    if "model" not in settings:
+        return {}
+    from proctor.sight import kept_result
+
+    tested = kept_result(settings, cache)
+    return {} if tested is None else {SIGHT: tested.note()}
+
+
+def _sight_note(settings: Mapping[str, Any]) -> str:
+    """One line on the sight test of the model behind a run, of which the run's settings tell; "" if they tell of none."""
+    told = settings.get(SIGHT)
+    if not isinstance(told, dict):
+        return ""
+    from proctor.sight import sight_note
+
+    return sight_note(told, settings.get("media"))
 
 
 def _by_system(runs: Sequence[Run], note_of: Callable[[Mapping[str, Any]], str]) -> tuple[str, ...]:

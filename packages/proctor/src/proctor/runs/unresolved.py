@@ -15,8 +15,8 @@ from typing import Any
 
 from proctor import core
 from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
+from proctor.runs.run_identity import chosen_runs
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Run, Store
 
 _KEY = ("item", "repetition", "system", "condition", "judge", "metric")

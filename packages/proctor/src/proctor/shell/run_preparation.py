@@ -62,8 +62,7 @@ class Arranged:
     async def prepare(self) -> PreparedRun:
         """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
-        from proctor.runs import add_baselines, plan, score_changed
-        from proctor.shell.sight_notes import sight_notes
+        from proctor.runs import add_baselines, plan
 
         await self.access.check_servers()
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
@@ -74,14 +73,22 @@ class Arranged:
             from proctor.shell.orders import store_order
 
             store_order(self, opened, planned)
-        again = await score_changed(opened, loaded.name, loaded.scorers)
+        again, tested = list[str](), list[str]()
+        if loaded.scorers:
+            from proctor.runs import score_changed
+
+            again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
+        if self.access.opened:
+            from proctor.shell.sight_notes import sight_notes
+
+            tested = sight_notes(self)
         notes = (
             *loaded.reading,
             *again,
             *self._warnings(),
-            *sight_notes(self),
+            *tested,
             *self.repeat_notes(),
             *plan_notes(planned),
             *baseline_notes(loaded),
@@ -143,7 +150,7 @@ class PreparedRun:
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> StoredRuns:
         """Ask what is not answered yet, and close the connections to models."""
-        from proctor.runs import ItemClaims, Limits, execute
+        from proctor.runs import Limits, execute
 
         options = self.arranged.options
         limits = Limits(
@@ -155,7 +162,11 @@ class PreparedRun:
             max_time_s=time_span(options["max_time"]),
         )
         async with self.arranged.access.closing():
-            claims = ItemClaims(self.store) if options["share"] else None
+            claims = None
+            if options["share"]:
+                from proctor.runs import ItemClaims
+
+                claims = ItemClaims(self.store)
             outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change, claims=claims)
         return self.stored_runs(outcome)
 

@@ -18,9 +18,6 @@ RouteState = Literal["sees", "fault", "could not check", "not offered", "pending
 """`sees`: better than the best constant answer. `fault`: something is wrong that a finding names. `not offered`: the server
 rejects such requests. `pending`: replies of a batch are to come."""
 
-SIGHT = "sight"
-"""The key of a run's settings for what the sight test of its model found; it says nothing of what the run is."""
-
 
 class SightFinding(FrozenModel):
     """What is wrong: its `code` for programs, a sentence, and the counts behind it."""
@@ -241,17 +238,15 @@ def kept_result(settings: Mapping[str, Any], cache: str | Path | None = None) ->
         return None
 
 
-def sight_note(settings: Mapping[str, Any]) -> str:
-    """One line on the sight test of the model behind a run, of which the run's settings tell; "" if they tell of none.
+def sight_note(told: Mapping[str, Any], media: object = None) -> str:
+    """One line on the sight test of the model behind a run: of what the run keeps of it (`SightResult.note`), and the run's
+    own settings of media.
 
-    >>> sight_note({"sight": {"state": "sees", "at": "2026-11-29T10:00:00+00:00", "calls": 46, "routes": ["frames"]}})
+    >>> sight_note({"state": "sees", "at": "2026-11-29T10:00:00+00:00", "calls": 46, "routes": ["frames"]})
     'sight test passed on 2026-11-29 by frames (46 calls)'
-    >>> sight_note({"sight": {"state": "fault", "at": "2026-11-29", "found": ["No picture arrives."]}})
+    >>> sight_note({"state": "fault", "at": "2026-11-29", "found": ["No picture arrives."]})
     'sight test of 2026-11-29: No picture arrives.'
     """
-    told = settings.get(SIGHT)
-    if not isinstance(told, dict):
-        return ""
     day, state = str(told.get("at", ""))[:10], told.get("state")
     if state == "fault":
         return f"sight test of {day}: {' '.join(map(str, told.get('found', [])))}"
@@ -259,7 +254,7 @@ def sight_note(settings: Mapping[str, Any]) -> str:
         return f"sight test of {day}: could not check"
     calls = told.get("calls")
     count = f" ({count_of(calls, 'call')})" if isinstance(calls, int) else ""
-    tested, sent = (one if isinstance(one, dict) else {} for one in (told.get("media"), settings.get("media")))
+    tested, sent = (one if isinstance(one, dict) else {} for one in (told.get("media"), media))
     more = _beyond(tested, sent)
     beyond = f"; the run sends up to {' and '.join(more)}" if more else ""
     return f"sight test passed on {day} by {', '.join(map(str, told.get('routes', [])))}{count}{beyond}"

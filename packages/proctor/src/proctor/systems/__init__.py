@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.systems.asking import AskModel
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
     from proctor.systems.model_system import MESSAGES, ModelSystem, Sampling, frames_as_sent, prompt_as_sent
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,
+        AskModel,
         FunctionSystem,
         Renamed,
         SystemOptions,

@@ -7,17 +7,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from typing_extensions import TypeIs
 
 from proctor import core
-from proctor.systems.asking import AskedModel
 
 if TYPE_CHECKING:
     from proctor.media import Sound
-    from proctor.models import ModelClient
+    from proctor.models import ModelClient, Part
 
 SYSTEMS: core.Registry[Callable[..., core.System]] = core.Registry(
     "system",
@@ -349,3 +348,52 @@ class Renamed:
 
     async def answer(self, item: core.Item, view: core.View) -> core.Answer:
         return await self._system.answer(item, view)
+
+
+F = TypeVar("F", bound=BaseModel)
+
+
+class AskModel(Protocol):
+    """What an `async` system's function gets as `ask`; a plain one gets the same without `await`.
+
+    `parts` are texts, frames and sounds, sent in this order. Raises what `ModelClient.ask` raises: a refusal, an
+    infrastructure error or a model's own error ends the answer unless the function catches it.
+    """
+
+    @overload
+    async def __call__(self, *parts: Part, system: str = "") -> str: ...
+    @overload
+    async def __call__(self, *parts: Part, system: str = "", form: type[F]) -> F: ...
+    async def __call__(self, *parts: Part, system: str = "", form: type[F] | None = None) -> str | F:
+        """The reply's text; with `form`, a pydantic model, the reply as such a value."""
+
+
+class AskedModel:
+    """Asks a model for one answer. `usage` is the sum of all calls, failed ones included."""
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self.usage = core.Usage()
+
+    async def ask(self, *parts: Part, system: str = "", form: type[BaseModel] | None = None) -> str | BaseModel:
+        """As `AskModel`."""
+        try:
+            if form is not None:
+                reply = await self._client.ask(parts, system=system, schema=form)
+                self.usage += reply.usage
+                return reply.value
+            said = await self._client.ask(parts, system=system)
+        except core.ProctorError as error:
+            self.usage += error.usage or core.Usage()
+            error.usage = self.usage  # that of the answer, if this error ends it
+            raise
+        self.usage += said.usage
+        return said.text
+
+    def blocking(self, loop: asyncio.AbstractEventLoop) -> Callable[..., str | BaseModel]:
+        """`ask` for a function that runs in a thread."""
+
+        def ask(*parts: Part, **more: Any) -> str | BaseModel:
+            return asyncio.run_coroutine_threadsafe(self.ask(*parts, **more), loop).result()
+
+        return ask

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from proctor.core.confidence import Confidence
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format
 from proctor.core.formats.binary import BinaryFormat
@@ -16,6 +15,7 @@ from proctor.core.formats.markup import PLAIN
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, by_plain_name, json_values
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.formatting import shorten
+from proctor.core.records import Confidence
 from proctor.core.text import deferred
 
 _CUE = r"(?:confidence(?:[ _](?:level|score))?|certainty|konfidenz|sicherheit|gewissheit|confiance|certitude|confianza|certeza|置信度|信心|把握|确信度)"

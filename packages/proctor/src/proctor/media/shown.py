@@ -1,20 +1,40 @@
-"""Records of what a view showed: enough to verify later, from the media alone, which pictures and sounds a system
-got."""
+"""What a view shows beside frames (clips as files, and sound), and records of what it showed: enough to verify later, from
+the media alone, which pictures and sounds a system got."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
 from proctor.core import Frame, FrozenModel, count_of
-from proctor.media.clips import Sound
 from proctor.media.frame_archive import StoredPicture
 
-if TYPE_CHECKING:
-    from proctor.media.clips import ClipFile
+MAX_SOUND_S = 600.0
+"""The longest sound that goes with one question: 19 MB, 26 MB as it is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipFile:
+    """One clip as an MP4, its label ("" if there is only one), and its start and end in seconds of its video."""
+
+    mp4: bytes
+    label: str
+    span: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A stretch of sound as a system gets it: a WAV of one channel, 16,000 samples a second, 16 bits each; its label
+    ("recording", "clip 2"), and its start and end in seconds of its file."""
+
+    wav: bytes
+    label: str
+    span: tuple[float, float]
+
 
 _PREFIX = 8
 _MAX_RECORDS = 200
