@@ -78,6 +78,14 @@ def test_names_of_code_use_the_words_of_the_field(room: str) -> None:
     assert sorted(found) == [], f"better: {OLD}"
 
 
+def test_no_name_of_any_room_says_unmarked_or_steering() -> None:
+    found = {source_name(file): {*names_in(file), *texts_in(file)} for file in modules().values()}
+    said = {
+        file: [name for name in names if words_in(name) & {"unmarked", "steering"}] for file, names in found.items()
+    }
+    assert {file: names for file, names in said.items() if names} == {}
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_no_allowance_is_left_over(name: str) -> None:
     used = set().union(*map(words_in, names_in(source_file(name))))

@@ -69,7 +69,7 @@ _MARKUP = (
 )
 
 
-def unmarked(text: str) -> str:
+def without_markup(text: str) -> str:
     """The text without Markdown, HTML and LaTeX around the words."""
     if "&" in text:
         text = _ENTITY.sub(lambda hit: html.unescape(hit[0]), text).translate(PLAIN)

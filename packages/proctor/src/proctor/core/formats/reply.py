@@ -30,7 +30,7 @@ from proctor.core.formats.declarations import (
     first_sentence,
     retractions_in,
 )
-from proctor.core.formats.markup import PLAIN, unmarked
+from proctor.core.formats.markup import PLAIN, without_markup
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
@@ -276,10 +276,10 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
     if tags:
         rest = plain[tags[-1].end() :]
         end = _TAG_END.search(rest)
-        yield Statement(unmarked(rest[: end.start()] if end else rest).strip(), marked=True)
+        yield Statement(without_markup(rest[: end.start()] if end else rest).strip(), marked=True)
     boxes = list(_BOX.finditer(plain))
     if boxes:
-        yield Statement(unmarked(_braced(plain, boxes[-1].end())).strip(), marked=True)
+        yield Statement(without_markup(_braced(plain, boxes[-1].end())).strip(), marked=True)
     plain = _plain_text(body)
     if _is_object(body):
         return
@@ -298,7 +298,7 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
 
 @lru_cache(maxsize=16)  # a reply is asked several times in a row
 def _plain_text(body: str) -> str:
-    return unmarked(_BOX.sub(" ", body.translate(PLAIN))).strip()
+    return without_markup(_BOX.sub(" ", body.translate(PLAIN))).strip()
 
 
 _NEXT_QUESTION = deferred(
@@ -435,6 +435,6 @@ _INNER = ("letter", "label", "option", "choice", "id", "text", "name")
 
 def _field(value: JsonValue) -> Statement:
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
-        return Statement(unmarked(str(value[0]).translate(PLAIN)), value=value, marked=True)
+        return Statement(without_markup(str(value[0]).translate(PLAIN)), value=value, marked=True)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Statement(unmarked(text.translate(PLAIN)).strip(), value=value, marked=True)
+    return Statement(without_markup(text.translate(PLAIN)).strip(), value=value, marked=True)
