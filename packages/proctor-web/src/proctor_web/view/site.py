@@ -47,6 +47,7 @@ class View:
         self._shown: dict[str, ShownAgain] = {}
         self._pages = threading.Condition()
         self._answering, self._last = 0, time.monotonic()
+        self.most_wait_s = _MOST_WAIT_S
 
     @property
     def name(self) -> str:
@@ -93,9 +94,9 @@ class View:
         if first:
             threading.Thread(target=self._release, name="proctor-release", daemon=True).start()
 
-    def wait_for_quiet(self, most_s: float = _MOST_WAIT_S) -> None:
-        """Waits until nobody has waited for a page for a moment, or for `most_s` seconds at most."""
-        end = time.monotonic() + most_s
+    def wait_for_quiet(self, most_s: float | None = None) -> None:
+        """Waits until nobody has waited for a page for a moment, or for `most_s` seconds at most (None: `most_wait_s`)."""
+        end = time.monotonic() + (self.most_wait_s if most_s is None else most_s)
         with self._pages:
             while not self.closed and (now := time.monotonic()) < end:
                 quiet = self._last + _QUIET_S
