@@ -220,6 +220,7 @@ def test_a_wrong_invocation_says_what_is_wrong_and_what_to_do(
 _GRADES: dict[str, str] = {}
 
 
+@pytest.mark.usefixtures("location", "servers")  # in the process that runs all others of this file
 def test_at_least_45_of_them_are_clear_at_once() -> None:
     """After all others of this file: none is below B, and 45 are A."""
     if len(_GRADES) < len(WRONG):
