@@ -26,7 +26,7 @@ from proctor_build.clinicalskillqa.project.rationales import (
     denied_by_poses,
     rationale_fault,
 )
-from proctor_build.pipeline import Project, Record, WaitingError, Work, mentioned, told_order
+from proctor_build.pipeline import Project, Record, WaitingError, Work, mentioned, stated_order
 from tests.support.figures import Joints, kneeler, manikin, pose, standing
 
 FRAMES = OrderedFrames(
@@ -198,7 +198,7 @@ def test_labels_in_a_text(text: str, labels: tuple[str, ...]) -> None:
     ],
 )
 def test_an_order_that_a_text_tells(text: str, pairs: list[tuple[str, str]]) -> None:
-    assert sorted(told_order(text)) == sorted(pairs)
+    assert sorted(stated_order(text)) == sorted(pairs)
 
 
 def cited(*told: tuple[str, str]) -> list[CitedSentence]:

@@ -113,11 +113,11 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
         expected = "the folder of a review, or of a challenge (proctor challenge new)"
         raise InputError(folder, found=found, expected=expected) from error
     for study_update in updates:
-        told_update(study_update)
+        print_update(study_update)
     return review
 
 
-def told_update(study_update: StudyUpdate) -> None:
+def print_update(study_update: StudyUpdate) -> None:
     """Print the changes to a study."""
     tally = study_update.items
     if study_update.fault:
@@ -183,7 +183,7 @@ def update(
     review, updates = open_review(folder, store)
     review.engine.dispose()
     for study_update in updates:
-        told_update(study_update)
+        print_update(study_update)
 
 
 def _reassign(folder: Path, study: str, name: str, store: str | None) -> None:

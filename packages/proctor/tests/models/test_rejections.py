@@ -14,7 +14,7 @@ from aiohttp import web
 
 from proctor.core import ConfigurationError, InfrastructureError, ProctorError
 from proctor.models import ModelClient, ModelSpec, RejectionWatch, rejection, rejections
-from proctor.models.faults import told_in
+from proctor.models.faults import message_in
 from proctor.models.rejections import meaning_of
 
 ROWS = json.loads((Path(__file__).parent / "rejections.json").read_text(encoding="utf-8"))
@@ -75,10 +75,10 @@ def test_what_the_provider_behind_a_gateway_says_is_told() -> None:
     """OpenRouter's own message is "Provider returned error", whatever was wrong."""
     raw = json.dumps({"error": {"message": "Model 'kimi' supports at most 1 image per prompt."}})
     body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}}
-    assert told_in(body) == "Provider returned error: Model 'kimi' supports at most 1 image per prompt."
+    assert message_in(body) == "Provider returned error: Model 'kimi' supports at most 1 image per prompt."
     body["error"]["metadata"] = {"raw": "upstream says no"}
-    assert told_in(body) == "Provider returned error: upstream says no"
-    assert told_in([{"error": {"message": "The input token count (9) exceeds the maximum"}}]).startswith("The input")
+    assert message_in(body) == "Provider returned error: upstream says no"
+    assert message_in([{"error": {"message": "The input token count (9) exceeds the maximum"}}]).startswith("The input")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor_build.pipeline.citations import mentioned, told_order, without_labels
+    from proctor_build.pipeline.citations import mentioned, stated_order, without_labels
     from proctor_build.pipeline.consensus import (
         AGREED,
         ConsensusLine,
@@ -114,6 +114,6 @@ __all__ = [
     "consensus_files", "content_words", "dealt_parts", "first_causes", "flagged_by_chance", "funnel", "history",
     "kind_of", "lend_video", "made_by", "mentioned", "negations", "new_project", "nothing_stays",
     "question_version", "read_consensus", "records_of", "redo_record", "reviewed_by", "run_stages",
-    "settled_lines", "sides_and_numbers", "stage_settings", "stages_of", "stands_out", "told_order", "unit_file",
+    "settled_lines", "sides_and_numbers", "stage_settings", "stages_of", "stands_out", "stated_order", "unit_file",
     "units_of", "video_seconds", "waiting_for_readers", "without_labels",
 ]  # fmt: skip

@@ -38,10 +38,10 @@ def without_labels(text: str) -> str:
     return _LABEL.sub("", text)
 
 
-def told_order(text: str) -> list[tuple[str, str]]:
+def stated_order(text: str) -> list[tuple[str, str]]:
     """The pairs of labels that a text puts in an order, the earlier first; negated ones are left out.
 
-    >>> told_order("B comes before D, and A follows frame D. A > C")
+    >>> stated_order("B comes before D, and A follows frame D. A > C")
     [('B', 'D'), ('D', 'A'), ('A', 'C')]
     """
     plain = " ".join(text.split())

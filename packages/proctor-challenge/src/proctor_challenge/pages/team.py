@@ -189,8 +189,8 @@ def _submission(request: Request, number: int, viewer: Viewer, template: str) ->
         final=RULES[state].final or state is _S.SCORED,
         cancellable=state in _CANCELLABLE,
         log=row["log"] or {},
-        problems=[told_problem(one) for one in (row["log"] or {}).get("problems", [])],
-        wrong=[told_problem(one) for one in (row["log"] or {}).get("wrong", {}).get("lines", [])],
+        problems=[parsed_problem(one) for one in (row["log"] or {}).get("problems", [])],
+        wrong=[parsed_problem(one) for one in (row["log"] or {}).get("wrong", {}).get("lines", [])],
         progress=row["progress"] or {},
     )
 
@@ -202,12 +202,12 @@ _RULES = {
 }
 
 
-def told_problem(line: str) -> dict[str, str]:
+def parsed_problem(line: str) -> dict[str, str]:
     """A line of `proctor check` for a page, which has a text for each `rule` ("" for another line).
 
-    >>> told_problem("error: missing: q7: found no answer, expected an answer to every question")
+    >>> parsed_problem("error: missing: q7: found no answer, expected an answer to every question")
     {'rule': 'missing', 'location': 'q7', 'text': 'found no answer, expected an answer to every question'}
-    >>> told_problem("submission.json: found no value, expected JSON")["rule"]
+    >>> parsed_problem("submission.json: found no value, expected JSON")["rule"]
     ''
     """
     found = _PROBLEM.fullmatch(line)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import content_hash
-from proctor_build.pipeline import mentioned, told_order
+from proctor_build.pipeline import mentioned, stated_order
 from proctor_web.forms.base import Form, FormModel, Label, Line, Passage, ReadingValues, check_known, yes
 from proctor_web.forms.marks import ORDER, OrderFrame
 
@@ -134,7 +134,7 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
         row = {name: number for number, name in enumerate(body.recorded)}
         lettered = all(len(name) == 1 and name.isupper() for name in body.ids)
         named = mentioned(decision.text) if lettered else ()
-        stated = [pair for pair in told_order(decision.text) if {*pair} <= row.keys()]
+        stated = [pair for pair in stated_order(decision.text) if {*pair} <= row.keys()]
         faults = ["rationale.named"] if any(label not in decision.frames for label in named) else []
         return faults + (["rationale.contradicts"] if any(row[one] >= row[other] for one, other in stated) else [])
 

@@ -127,7 +127,7 @@ class CachedModel:
     ) -> tuple[M, Judgement]:
         """The model's reply about an answer, as a `form`, and its judgement. `prompt` writes the prompt around the answer,
         which it gets sanitized and between fences; the system message, after `system`, says what the fences are. An answer
-        that tries to steer the judge is flagged. Raises as `keep`."""
+        with a prompt injection is flagged. Raises as `keep`."""
         text, note = prompt(fenced(answer)), f"{system}\n\n{FENCE_NOTE}" if system else FENCE_NOTE
         return await self.ask(
             as_said(form),

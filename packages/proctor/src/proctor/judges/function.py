@@ -60,7 +60,7 @@ class JudgeFunction:
 
     `ask(prompt, Form)`, awaited in an async function, gives the model's reply as `Form`, a pydantic model. Each reply is
     cached under the hash of its content: no call is repeated for the same prompt, not even by concurrent answers. An
-    answer that tries to steer the judge is flagged for people; its score stands. The function returns a number in the
+    answer with a prompt injection is flagged for people; its score stands. The function returns a number in the
     metric's range, or a bool. With `metrics` it returns a mapping, with such a number for each of them that applies to the
     item's format; `name` is then the only other option.
 

@@ -133,7 +133,7 @@ def visible_codes() -> NDArray[np.uint32]:
 
 
 INJECTION_FLAG = "prompt-injection"
-"""In the flags of a judgement on an answer that tried to steer the judge. The verdict is kept."""
+"""In the flags of a judgement on an answer with a prompt injection. The verdict is kept."""
 
 _EXAMINED = 50_000
 """The largest number of characters that are examined. No answer is longer; a longer text is flagged."""

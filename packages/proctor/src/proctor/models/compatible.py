@@ -30,7 +30,7 @@ from proctor.core.formats import is_cut_thought
 from proctor.media import StoredPicture
 from proctor.models.connections import ENCODINGS, BatchFolder, Connections, Posted
 from proctor.models.endings import FAULT, FINISH_REASON, Ending, end_of_body
-from proctor.models.faults import told_in
+from proctor.models.faults import message_in
 from proctor.models.reply import read_count
 from proctor.models.servers import ModelServers
 
@@ -237,7 +237,7 @@ def _completion(posted: Posted) -> ChatCompletion | str:
     if not isinstance(said, dict):
         return str(said)
     if not said.get("choices"):
-        told = told_in(said) if any(said.get(key) for key in ("error", "message", "detail")) else _base_resp(said)
+        told = message_in(said) if any(said.get(key) for key in ("error", "message", "detail")) else _base_resp(said)
         raise UnexpectedModelBehavior(
             f"an error under status {posted.status}: {told}" if told else "found no choices, expected one"
         )

@@ -98,7 +98,7 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
         ModelRequestRejectedError,
     )
 
-    status, told = getattr(error, "status_code", None), told_in(error.body) or error.message
+    status, told = getattr(error, "status_code", None), message_in(error.body) or error.message
     meaning = _meaning_in(error, status, told)
     kind = None if meaning is None else meaning.kind
     if status == _TOO_LARGE:
@@ -190,7 +190,7 @@ def _words(error: Exception) -> str:
     from pydantic_core import ValidationError
 
     if isinstance(error, ModelHTTPError):
-        return f"HTTP {error.status_code}: {told_in(error.body) or 'no reason given'}"
+        return f"HTTP {error.status_code}: {message_in(error.body) or 'no reason given'}"
     wrong = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(wrong, ValidationError):
         return str(first_problem(wrong))
@@ -199,7 +199,7 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def told_in(body: object) -> str:
+def message_in(body: object) -> str:
     """The provider's message in an error body, in any of the usual forms; behind a gateway that keeps the provider's
     own body (OpenRouter's `metadata.raw`), both messages."""
     told = _message_in(body)

@@ -6,7 +6,7 @@ import numpy as np
 
 from proctor.audits.items import audit_items
 from proctor.audits.items.audit import fold_units, option_pools
-from proctor.audits.items.baselines import fold_of_groups, told_answers
+from proctor.audits.items.baselines import fold_of_groups, known_answers
 from proctor.audits.items.options import OptionTable, right_options
 from proctor.core import OPTION_POOL, Item, Reference, generator
 from proctor.core.formats import ChoiceFormat
@@ -108,7 +108,7 @@ def test_told_answers_by_hand() -> None:
         )
     ]
     table = OptionTable(items, 0)
-    guess = told_answers(table, right_options(table))
+    guess = known_answers(table, right_options(table))
     train, test = np.array([0]), np.array([1, 2])
     assert guess["right-elsewhere", "the option that is right most often in other groups"](train, test).tolist() == [
         True,

@@ -29,7 +29,7 @@ from proctor_build.pipeline import (
     read_consensus,
     records_of,
     settled_lines,
-    told_order,
+    stated_order,
 )
 
 FORM = "rationale"
@@ -150,7 +150,7 @@ class _Decision(ReviewPart):
         if strange:
             expected = "a correction that cites each frame that it names, and frames of the instance alone"
             raise InputError(file, location, found=f"frame {strange[0][:20]}", expected=expected)
-        wrong = next((pair for pair in told_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
+        wrong = next((pair for pair in stated_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
         if wrong is not None:
             raise InputError(
                 file, location, found=f"{wrong[0]} before {wrong[1]}", expected=f"the order {' > '.join(order)}"

@@ -76,7 +76,7 @@ def sentence_fault(cited_sentence: CitedSentence, location: dict[str, int]) -> s
     uncited = [label for label in pipeline.mentioned(cited_sentence.text) if label not in cited_sentence.frames]
     if uncited:
         return f"named and not cited: {uncited[0]!r} in {cited_sentence.text!r}"
-    wrong = next(((a, b) for a, b in pipeline.told_order(cited_sentence.text) if location[a] >= location[b]), None)
+    wrong = next(((a, b) for a, b in pipeline.stated_order(cited_sentence.text) if location[a] >= location[b]), None)
     if wrong:
         return f"another order: {wrong[0]} before {wrong[1]}"
     for name, pattern in UNSEEN.items():

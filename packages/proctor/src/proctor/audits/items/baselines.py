@@ -406,7 +406,7 @@ def _lends(donor: Item, item: Item) -> bool:
     return donor.reference is not None and donor.has_answer and is_right(item, donor.reference.answer)
 
 
-def told_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Callable[[_Rows, _Rows], _Hits]]:
+def known_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Callable[[_Rows, _Rows], _Hits]]:
     """Baselines that know the right answers of the training rows, by name and label."""
     products = _similar(table, right)
     number: dict[str, int] = {}

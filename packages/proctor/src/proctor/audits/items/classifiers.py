@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.audits.items.assignment import Assignment
-from proctor.audits.items.baselines import TextBaseline, cross_fit, rule_baselines, told_answers
+from proctor.audits.items.baselines import TextBaseline, cross_fit, known_answers, rule_baselines
 from proctor.audits.items.options import OptionTable, tfidf
 from proctor.core import generator
 
@@ -52,7 +52,7 @@ def learned_baselines(
     table: OptionTable, right: _Bools, fold: _Rows, seed: int, assignment: Assignment
 ) -> list[TextBaseline]:
     """Classifiers of right and wrong options, which choose each item's most likely option, and where items share texts
-    also with each text used at most once; and baselines that know the right answers of other folds (`told_answers`).
+    also with each text used at most once; and baselines that know the right answers of other folds (`known_answers`).
     Needs three folds (see `cross_fit`).
 
     Each fit uses one thread: on a busy machine OpenMP's threads mostly wait for each other.
@@ -84,7 +84,7 @@ def learned_baselines(
             hits = cross_fit(both(score), fold, pool, each=2)
             plain = TextBaseline(name, label, "learned", hits[..., 0])
             found += [plain, _once(replace(plain, hits=hits[..., 1]))] if assignment.applies else [plain]
-        told = told_answers(table, right).items()
+        told = known_answers(table, right).items()
         return [*found, *(TextBaseline(*named, "learned", cross_fit(guess, fold, pool)) for named, guess in told)]
 
 
